@@ -39,14 +39,26 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/transport-uws/test/conformance.test.ts': 20,
 }
 
+/** Shorter files stay with those of their project. */
+const LONG_SECONDS = 4
+
 /**
  * Starts the longest files of a group first, so that no worker ends long after the others. vitest itself does so only
- * within a project.
+ * within a project. The short ones follow by project: a worker keeps its modules while the next file is of the same one,
+ * and otherwise begins anew.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const costs = new Map(files.map((file) => [file, this.#seconds(file)]))
-    return [...files].sort((one, other) => (costs.get(other) ?? 0) - (costs.get(one) ?? 0))
+    const secondsOf = (file: TestSpecification) => costs.get(file) ?? 0
+    const isLong = (file: TestSpecification) => secondsOf(file) >= LONG_SECONDS
+    const longest = (one: TestSpecification, other: TestSpecification) => secondsOf(other) - secondsOf(one)
+    const short = files.filter((file) => !isLong(file)).sort(longest)
+    const projects = [...new Set(short.map(({ project }) => project))]
+    return [
+      ...files.filter(isLong).sort(longest),
+      ...projects.flatMap((project) => short.filter((file) => file.project === project)),
+    ]
   }
 
   #seconds({ project, moduleId }: TestSpecification): number {
