@@ -115,7 +115,7 @@ describe.skipIf(!hasOlder)('nodes of an older state beside nodes of this one', (
         await sleep(3_000)
         process.kill('SIGCONT')
       }
-      const outcome = await playGroups(broker, fault, {
+      const outcome = await playGroups(broker, fault, onTestFinished, {
         members: programs[members],
         publishers: isOlder ? programs.newer : programs.older,
       })
