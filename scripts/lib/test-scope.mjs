@@ -7,7 +7,8 @@ import { ROOT } from './steps.mjs'
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door, the
  * checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
- * packages for Python and Go, the client in other runtimes, the site, the commands of the docs.
+ * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
+ * the Helm chart.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -25,6 +26,7 @@ const ONLY_ALL = [
   'test/clients/runtimes.test.ts',
   'test/checker/checker.test.ts',
   'test/churn/churn.test.ts',
+  'test/deploy/helm.test.ts',
   'test/docs/shell.test.ts',
   'test/seeded/mutants.test.ts',
   'test/site/site.test.ts',
