@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { circlesOf, importersOf, productImports } from './imports.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const MAX_LOOSE_FILES = 5
@@ -23,6 +24,15 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
   ],
 ]
 
+/** What could be taken out: folders of `packages/server/src`. */
+const FEATURES = [
+  ...['hooks', 'streams', 'queue-groups', 'http/operators', 'outbox', 'presence', 'session/sse'],
+  ...['observing/tracing', 'observing/audit', 'http/admin', 'http/durable'],
+]
+
+/** What is there today, and may only shrink. `npx vitest run --project end-to-end test/house.test.ts -u` writes it. */
+const IMPORTS = 'imports.json'
+
 const files = git('ls-files', '--cached', '--others', '--exclude-standard').filter((file) => existsSync(ROOT + file))
 
 describe('the house', () => {
@@ -43,6 +53,36 @@ describe('the house', () => {
     const missing = rows.flatMap((row) => pathsOf(row).filter((path) => !isThere(path)))
     expect(missing).toEqual([])
     expect(rows.filter((row) => pathsOf(row).length === 0)).toEqual([])
+  })
+
+  it('has a floor for every folder of src', async () => {
+    const config: { readonly FLOORS: Readonly<Record<string, readonly (readonly string[])[]>> } = await import(
+      `${ROOT}.dependency-cruiser.mjs`
+    )
+    const packages = Object.entries(config.FLOORS)
+    expect(packages.map(([name]) => name)).toEqual(expect.arrayContaining(['server', 'client', 'bench']))
+    for (const [name, floors] of packages) {
+      const inSrc = files.flatMap((file) => {
+        const [, room] = file.match(`^packages/${name}/src/([^/]+?)(/.*|\\.ts)$`) ?? []
+        return room === undefined || /\.test(-d)?$/.test(room) ? [] : [room]
+      })
+      expect(floors.flat().sort(), name).toEqual([...new Set(inSrc)].sort())
+    }
+  })
+
+  it('has no new circle of imports, types included, and no new importer of a feature', async () => {
+    const imports = productImports()
+    const circles = circlesOf(imports).map((circle) => circle.join(' '))
+    const importers = Object.fromEntries(
+      FEATURES.map((feature) => [feature, importersOf(`packages/server/src/${feature}/`, imports).length]),
+    )
+    const listed: { circles: string[]; importers: Record<string, number> } = JSON.parse(readText(`test/${IMPORTS}`))
+    const isListed = (circle: string) =>
+      listed.circles.some((other) => circle.split(' ').every((file) => other.split(' ').includes(file)))
+    expect(circles.filter((circle) => !isListed(circle))).toEqual([])
+    expect(FEATURES.filter((feature) => (importers[feature] ?? 0) > (listed.importers[feature] ?? 0))).toEqual([])
+    // One that is gone leaves the list.
+    await expect(`${JSON.stringify({ circles, importers }, null, 2)}\n`).toMatchFileSnapshot(IMPORTS)
   })
 
   it.each(INNER_NAMES)('knows no inner name of %s', (_, names, sample) => {
