@@ -40,7 +40,7 @@ const COMPUTING = { maxWorkers: Math.max(4, availableParallelism() - 1), sequenc
 /** The files of a worker share their modules, which saves half of the CPU time of unit tests. */
 const UNITS = { include: ['src/**/*.test.ts'] }
 /** It tests what a page does once. */
-const ALONE = 'src/development/refusals.test.ts'
+const ALONE = 'src/dev/checks/refusals.test.ts'
 /** Tests of a broker. */
 const BROKERS = 'test/brokers/**/*.test.ts'
 /** Tests from outside: with sockets, processes, and in the bench with windows that they wait for. */

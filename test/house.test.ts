@@ -55,18 +55,22 @@ describe('the house', () => {
     expect(rows.filter((row) => pathsOf(row).length === 0)).toEqual([])
   })
 
-  it('has a floor for every folder of src', async () => {
+  it('has one floor for every file of src', async () => {
     const config: { readonly FLOORS: Readonly<Record<string, readonly (readonly string[])[]>> } = await import(
       `${ROOT}.dependency-cruiser.mjs`
     )
     const packages = Object.entries(config.FLOORS)
     expect(packages.map(([name]) => name)).toEqual(expect.arrayContaining(['server', 'client', 'bench']))
     for (const [name, floors] of packages) {
-      const inSrc = files.flatMap((file) => {
-        const [, room] = file.match(`^packages/${name}/src/([^/]+?)(/.*|\\.ts)$`) ?? []
-        return room === undefined || /\.test(-d)?$/.test(room) ? [] : [room]
-      })
-      expect(floors.flat().sort(), name).toEqual([...new Set(inSrc)].sort())
+      const rooms = floors.flat()
+      const inSrc = files.flatMap(
+        (file) => file.match(`^packages/${name}/src/(.+?)(?<!\\.test(?:-d)?)\\.ts$`)?.[1] ?? [],
+      )
+      const isIn = (room: string) => (file: string) => file === room || file.startsWith(`${room}/`)
+      const roomCount = (file: string) => rooms.filter((room) => isIn(room)(file)).length
+      expect(inSrc.length, name).toBeGreaterThan(10)
+      expect(inSrc.filter((file) => roomCount(file) !== 1)).toEqual([])
+      expect(rooms.filter((room) => !inSrc.some(isIn(room)))).toEqual([])
     }
   })
 

@@ -13,7 +13,7 @@ export interface Mutant {
 const REMOTE = 'packages/server/src/brokers/remote'
 const REDIS = 'packages/server/src/brokers/redis'
 const NATS = 'packages/server/src/brokers/nats'
-const LISTENING = 'packages/client/src/listening'
+const LISTENING = 'packages/client/src/core/listening'
 
 function mutant(name: string, broker: SeededBrokerName, file: string, from: string, to: string): Mutant {
   return { name, broker, patch: { file, from, to } }

@@ -22,7 +22,7 @@ export function askAbout(
   switch (message.verb) {
     case 'listen': {
       const name = slotNameOf(message)
-      if (name === undefined) return unchanged(askToListen(hooks, session, requestOf(message)))
+      if (name === undefined) return unchanged(askToListen(session, requestOf(message)))
       assertMayJoin(session, session.services, message, name)
       return unchanged(hooks.listen(session, 'listen', message.pattern, false))
     }

@@ -1,6 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
 import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
-import type { HookCalls } from '../hooks/index.js'
 import { assertMayListen } from '../identity/access.js'
 import type { KeyRules } from '../patterns/key-rules.js'
 import type { Variant } from '../patterns/variant.js'
@@ -63,6 +62,7 @@ export function askToListen(
   request: ListenRequest,
 ): MaybePromise<void> {
   assertMayBegin(session, request)
+  const { hooks } = session.services
   if (hooks === undefined) return
   const { patterns, range } = request
   const askFrom = (index: number): MaybePromise<void> => {

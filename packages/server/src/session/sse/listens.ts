@@ -46,7 +46,7 @@ export class StreamListens {
    */
   async begin(): Promise<void> {
     const session = this.#session
-    await askToListen(session.services.hooks, session, this.#request)
+    await askToListen(session, this.#request)
     if (isRangeAsked(this.#range)) await this.#findUnlogged()
     while (!session.isClosed) {
       const isLive = await this.#beginOrReadOn()
