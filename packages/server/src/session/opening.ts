@@ -56,11 +56,7 @@ export function assertMeta(metaRules: Pick<KeyRules, 'mayCover'>, patterns: read
  * Checks, and then asks the hooks about each pattern in turn, until the session has ended.
  * @throws {WebMQError} As {@link assertMayBegin}; the refusal of a hook, or `E_HOOK_FAILED`.
  */
-export function askToListen(
-  hooks: HookCalls | undefined,
-  session: Session,
-  request: ListenRequest,
-): MaybePromise<void> {
+export function askToListen(session: Session, request: ListenRequest): MaybePromise<void> {
   assertMayBegin(session, request)
   const { hooks } = session.services
   if (hooks === undefined) return
