@@ -19,7 +19,7 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'brokers/redis/publisher.ts: this.#command': 'a pipeline: `exec` gives the errors',
   'brokers/redis/subscriber.ts: this.#send': 'is caught',
   'brokers/redis/subscriptions.ts: this.#narrow': 'whether the pattern is bound is a value; unbinding is caught',
-  'brokers/remote/broker.ts: this.replica?.confirmDuplicate': 'an arrival resolves, whatever comes',
+  'brokers/remote/broker.ts: this.#replica?.confirmDuplicate': 'an arrival resolves, whatever comes',
   'hooks/hook-calls.ts: this.#chains.deliver.ask': 'is immediate: it throws to its caller, and returns no promise',
   'operators/cluster.ts: nodes.openTable': 'a topic is bound again until it is, or the node stops',
   'operators/cluster.ts: nodes.openTopic': 'as the table',

@@ -39,7 +39,7 @@ export const MUTANTS: readonly Mutant[] = [
     'a new log is not told to the listeners',
     'redis',
     `${REMOTE}/log-replica.ts`,
-    'if (hadBegun) this.#broker.receiver.gap(reason)',
+    'if (hadBegun) this.#parts.receiver.gap(reason)',
     '',
   ),
   mutant(
@@ -53,8 +53,8 @@ export const MUTANTS: readonly Mutant[] = [
     'a node serves before it has caught up with the log',
     'redis',
     `${REMOTE}/broker.ts`,
-    'if (link.log !== undefined) await this.replica?.follow(link.log)',
-    'if (link.log !== undefined) void this.replica?.follow(link.log).catch(() => undefined)',
+    'if (link.log !== undefined) await this.#replica?.follow(link.log)',
+    'if (link.log !== undefined) void this.#replica?.follow(link.log).catch(() => undefined)',
   ),
   mutant(
     'nobody notices that a link is half-open',

@@ -25,6 +25,7 @@ import { KeyWriter } from './key-codec.js'
 import { MeshNode } from './node.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
+import type { MeshSink } from './peers.js'
 import { ACCEPTED, SendBatch } from './send-batch.js'
 
 /** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
@@ -46,12 +47,12 @@ const ACKNOWLEDGE_SHARE = 2 / 3
  * The broker is `up` once it listens. Missing peers do not affect the node's own clients; `lostCount` and the server's
  * log report them.
  */
-export class MeshBroker implements Broker {
+export class MeshBroker implements Broker, MeshSink {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
-  readonly options: MeshBrokerOptions
+  readonly #options: MeshBrokerOptions
   /** Peers that there are frames for at the end of the turn, and publishes that wait for them. */
-  readonly batch = new SendBatch()
+  readonly #batch = new SendBatch()
   readonly #log: OwnLog
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
@@ -62,7 +63,6 @@ export class MeshBroker implements Broker {
   #isOpen = false
   #rejectedCount = 0
   #localCount = 0
-  /** Whether it has published what clients may listen to: messages between nodes are nobody's gap. */
   hasPublished = false
   readonly #counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   /** Losses of earlier starts. */
@@ -70,7 +70,7 @@ export class MeshBroker implements Broker {
   #stopping: Promise<void> | undefined
 
   constructor(options: MeshBrokerOptions) {
-    this.options = options
+    this.#options = options
     // Each node would have a state of its own.
     this.#log = new OwnLog({ ...options, retain: undefined })
     this.#ids = new PublishIds(options)
@@ -106,7 +106,7 @@ export class MeshBroker implements Broker {
     this.#sink = sink
     this.#stopping = undefined
     this.#log.restart()
-    const node = new MeshNode(this)
+    const node = new MeshNode(this.#options, this, this.#batch)
     this.#node = node
     try {
       await node.start()
@@ -152,11 +152,11 @@ export class MeshBroker implements Broker {
 
   stats(): BrokerStats {
     return {
-      acceptedCount: this.#localCount + this.batch.acceptedCount,
-      rejectedCount: this.#rejectedCount + this.batch.rejectedCount,
+      acceptedCount: this.#localCount + this.#batch.acceptedCount,
+      rejectedCount: this.#rejectedCount + this.#batch.rejectedCount,
       ...this.#counts,
-      pendingCount: this.batch.pendingCount,
-      pendingBytes: this.batch.pendingBytes,
+      pendingCount: this.#batch.pendingCount,
+      pendingBytes: this.#batch.pendingBytes,
       lostCount: this.#lostCount + (this.#node?.peers.lostCount ?? 0),
       behindCount: 0,
     }
@@ -172,10 +172,10 @@ export class MeshBroker implements Broker {
     const node = this.#node
     if (node === undefined) return
     const endMs = performance.now() + limitMs
-    await this.batch.drained(limitMs * ACKNOWLEDGE_SHARE)
-    this.batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
+    await this.#batch.drained(limitMs * ACKNOWLEDGE_SHARE)
+    this.#batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
     await node.stop(Math.max(0, endMs - performance.now()))
-    this.batch.end()
+    this.#batch.end()
     this.#lostCount += node.peers.lostCount
     this.#node = undefined
     const sink = this.#sink
@@ -204,12 +204,12 @@ export class MeshBroker implements Broker {
     const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
     const attributeBytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes, attributeBytes)
-    const published = this.batch.published(peers, payload.length)
+    const published = this.#batch.published(peers, payload.length)
     return answer === ACCEPTED ? published : published.then(() => answer)
   }
 
   #assertRoom(peers: readonly Peer[], byteCount: number): void {
-    const { brokerMaxPendingBytes } = this.options
+    const { brokerMaxPendingBytes } = this.#options
     for (const { pendingBytes, nodeId } of peers) {
       if (pendingBytes + byteCount > brokerMaxPendingBytes) {
         throw this.#refuse(`node ${nodeId} has ${pendingBytes} bytes to acknowledge, at most ${brokerMaxPendingBytes}`)
@@ -228,15 +228,14 @@ export class MeshBroker implements Broker {
     const peers = [...(this.#node?.peers.byId.values() ?? [])]
     if (peers.length === 0) return
     for (const peer of peers) peer.tell(pattern, isAdded)
-    return this.batch.told(peers)
+    return this.#batch.told(peers)
   }
 
   *wantedPatterns(): Iterable<string> {
-    if (this.capabilities.history) yield* this.options.history.patterns
+    if (this.capabilities.history) yield* this.#options.history.patterns
     for (const pattern of this.#patterns) if (!this.#log.history.covers(pattern)) yield pattern
   }
 
-  /** @param message Of a peer. Its payload is valid until the call returns. */
   received(message: MessageContent, messageId: string | undefined): void {
     this.#counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
@@ -244,7 +243,7 @@ export class MeshBroker implements Broker {
       this.#counts.surplusCount++
       return
     }
-    const { maxPayloadBytes } = this.options
+    const { maxPayloadBytes } = this.#options
     const defect = inboundDefect(message.key, message.payload, maxPayloadBytes)
     if (defect !== undefined) {
       const { key, payload } = message
@@ -257,14 +256,12 @@ export class MeshBroker implements Broker {
     if (!isWanted && position === undefined) this.#counts.surplusCount++
   }
 
-  /** A message of a peer had no valid key, and was dropped. */
   malformed(): void {
     this.#counts.receivedCount++
     this.#counts.malformedCount++
     this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
   }
 
-  /** Messages of a peer may be missing. */
   gap(): void {
     this.#log.history.interrupt()
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')

@@ -1,20 +1,32 @@
 import { lookup } from 'node:dns/promises'
 import { connect, isIP } from 'node:net'
+import type { Conditions } from '../../base/conditions.js'
 import { fullJitterMs } from '../remote/backoff.js'
-import { HANDSHAKE_TIMEOUT_MS, Handshake, type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
-import type { MeshNode } from './node.js'
-import type { MeshAddress } from './options.js'
+import { HANDSHAKE_TIMEOUT_MS, Handshake, type Hello, type Identity, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
+import type { LinkElection } from './link-election.js'
+import type { MeshAddress, MeshBrokerOptions } from './options.js'
+import type { Peers } from './peers.js'
 import { Wire } from './wire.js'
 
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** Interval for checking that a node is still linked over another connection. */
 const RECHECK_MS = 1_000
 
+export interface DialersOptions {
+  readonly options: MeshBrokerOptions
+  readonly identity: Identity
+  readonly peers: Peers
+  /** Gets each connection that has authenticated. */
+  readonly election: LinkElection
+  /** Looked at when a node was tried. */
+  readonly conditions: Conditions
+}
+
 /** Keeps the node at one address linked. */
 export class Dialer {
   readonly #address: MeshAddress
   readonly #name: string
-  readonly #node: MeshNode
+  readonly #mesh: DialersOptions
   #wire: Wire | undefined
   #timer: NodeJS.Timeout | undefined
   /** Whether someone else now owns the connection. */
@@ -26,15 +38,15 @@ export class Dialer {
   nodeId: string | undefined
   #lastFailure: string | undefined
 
-  constructor(address: MeshAddress, node: MeshNode) {
+  constructor(address: MeshAddress, mesh: DialersOptions) {
     this.#address = address
     this.#name = nameOf(address)
-    this.#node = node
+    this.#mesh = mesh
   }
 
   /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
   get isTried(): boolean {
-    const peer = this.nodeId === undefined ? undefined : this.#node.peers.byId.get(this.nodeId)
+    const peer = this.nodeId === undefined ? undefined : this.#mesh.peers.byId.get(this.nodeId)
     return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
   }
 
@@ -50,7 +62,7 @@ export class Dialer {
     this.#wire = wire
     this.#isHandedOver = false
     wire.onEnd = () => this.#ended()
-    new Handshake(wire, 'dialer', this.#node.identity, HANDSHAKE_TIMEOUT_MS, {
+    new Handshake(wire, 'dialer', this.#mesh.identity, HANDSHAKE_TIMEOUT_MS, {
       isWanted: ({ nodeId }) => {
         this.nodeId = nodeId
         return !this.#isLinked
@@ -78,20 +90,20 @@ export class Dialer {
   }
 
   get #isLinked(): boolean {
-    return this.nodeId !== undefined && this.#node.peers.isLinked(this.nodeId)
+    return this.nodeId !== undefined && this.#mesh.peers.isLinked(this.nodeId)
   }
 
   #authenticated(wire: Wire, hello: Hello): void {
     this.nodeId = hello.nodeId
     this.#lastFailure = undefined
     this.#isHandedOver = true
-    this.#node.election.admit(wire, hello, true)
+    this.#mesh.election.admit(wire, hello, true)
     if (this.#isLinked) this.#failedCount = 0
   }
 
   /** Warns once per reason, not once per attempt. */
   #failed(cause: Error): void {
-    const { options, peers } = this.#node
+    const { options, peers } = this.#mesh
     const level = cause.message === this.#lastFailure ? 'debug' : 'warn'
     this.#lastFailure = cause.message
     options.logger[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
@@ -105,7 +117,7 @@ export class Dialer {
     if (!this.#isStopped && !this.#isSelf) {
       this.#wait(this.#isLinked ? RECHECK_MS : fullJitterMs(++this.#failedCount, BACKOFF))
     }
-    this.#node.conditions.look()
+    this.#mesh.conditions.look()
   }
 
   #wait(delayMs: number): void {
@@ -126,15 +138,15 @@ const MAX_ADDRESSES = 256
 
 /** One {@link Dialer} per address that the peers' names currently resolve to. */
 export class Dialers {
-  readonly #node: MeshNode
+  readonly #mesh: DialersOptions
   readonly #dialers = new Map<string, Dialer>()
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
   #isResolved = false
   #lastFailure: string | undefined
 
-  constructor(node: MeshNode) {
-    this.#node = node
+  constructor(mesh: DialersOptions) {
+    this.#mesh = mesh
   }
 
   get areTried(): boolean {
@@ -166,7 +178,7 @@ export class Dialers {
 
   /** Never rejects. */
   async #resolve(): Promise<void> {
-    const { peers, resolveIntervalMs = DEFAULT_RESOLVE_INTERVAL_MS } = this.#node.options
+    const { peers, resolveIntervalMs = DEFAULT_RESOLVE_INTERVAL_MS } = this.#mesh.options
     const lists = await Promise.all(peers.map((address) => this.#addressesOf(address)))
     if (this.#isStopped) return
     // If a name could not be resolved, the addresses known so far stay.
@@ -176,7 +188,7 @@ export class Dialers {
       isComplete,
     )
     this.#isResolved = true
-    this.#node.conditions.look()
+    this.#mesh.conditions.look()
     const hasNames = peers.some(({ host }) => isIP(host) === 0)
     if (hasNames) this.#timer = setTimeout(() => void this.#resolve(), resolveIntervalMs)
   }
@@ -191,7 +203,7 @@ export class Dialers {
     for (const address of addresses) {
       const name = nameOf(address)
       if (this.#dialers.has(name)) continue
-      const dialer = new Dialer(address, this.#node)
+      const dialer = new Dialer(address, this.#mesh)
       this.#dialers.set(name, dialer)
       dialer.dial()
     }
@@ -199,7 +211,7 @@ export class Dialers {
 
   async #addressesOf({ host, port }: MeshAddress): Promise<MeshAddress[] | undefined> {
     if (isIP(host) !== 0) return [{ host, port }]
-    const { resolve = lookUp, logger } = this.#node.options
+    const { resolve = lookUp, logger } = this.#mesh.options
     try {
       const hosts = await resolve(host)
       this.#lastFailure = undefined

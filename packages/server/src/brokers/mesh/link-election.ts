@@ -13,8 +13,8 @@ import {
   type Start,
 } from './frames.js'
 import { HANDSHAKE_TIMEOUT_MS, type Hello } from './handshake.js'
-import type { MeshNode } from './node.js'
-import { MAX_PEERS } from './peers.js'
+import type { MeshBrokerOptions } from './options.js'
+import { MAX_PEERS, type Peers } from './peers.js'
 import type { Wire } from './wire.js'
 
 /**
@@ -26,21 +26,25 @@ import type { Wire } from './wire.js'
  * generation, so the follower knows which of two starts is later, whatever their order of arrival.
  */
 export class LinkElection {
-  readonly #node: MeshNode
+  readonly #nodeId: string
+  readonly #peers: Peers
+  readonly #logger: MeshBrokerOptions['logger']
   #generation = 0
   /** One function per connection that may become a link: ends it. */
   readonly #underWay = new Set<() => void>()
   /** The same for connections that this node has started, at most one per node. */
   readonly #starting = new Map<string, () => void>()
 
-  constructor(node: MeshNode) {
-    this.#node = node
+  constructor(nodeId: string, peers: Peers, logger: MeshBrokerOptions['logger']) {
+    this.#nodeId = nodeId
+    this.#peers = peers
+    this.#logger = logger
   }
 
   /** Makes the connection the link to its node, or closes it. */
   admit(wire: Wire, hello: Hello, isDialled: boolean): void {
-    const { identity, peers } = this.#node
-    const isLeader = identity.nodeId < hello.nodeId
+    const peers = this.#peers
+    const isLeader = this.#nodeId < hello.nodeId
     if (isLeader && isDialled && (peers.isLinked(hello.nodeId) || this.#starting.has(hello.nodeId))) {
       wire.destroy()
       return
@@ -59,7 +63,7 @@ export class LinkElection {
   }
 
   #lead(wire: Wire, hello: Hello): void {
-    const { peers } = this.#node
+    const peers = this.#peers
     this.#starting.get(hello.nodeId)?.()
     const known = peers.byId.get(hello.nodeId)
     // Closed after the follower has accepted: it would take an earlier close for a lost link.
@@ -89,7 +93,7 @@ export class LinkElection {
   }
 
   #onStart(wire: Wire, hello: Hello, { generation, streamId, isResumed, received }: Start): void {
-    const { peers } = this.#node
+    const peers = this.#peers
     const known = peers.byId.get(hello.nodeId)
     // A later start has come over another connection.
     if (known !== undefined && generation <= known.generation) {
@@ -131,7 +135,7 @@ export class LinkElection {
       },
       closed: (cause) => {
         settle()
-        this.#node.options.logger.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
+        this.#logger.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
       },
     }
     return abandon

@@ -1,10 +1,11 @@
 import { isPattern } from 'webmq-client/protocol'
 import { decodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
+import type { MessageContent } from '../../ports/messages.js'
 import { Liveness } from '../remote/liveness.js'
 import { decodeSequence, encodeSequence, FRAME, isCounted } from './frames.js'
 import { KeyReader } from './key-codec.js'
-import type { MeshNode } from './node.js'
 import type { Peer } from './peer.js'
+import type { SendBatch } from './send-batch.js'
 import type { Wire, WireHandler } from './wire.js'
 
 const NO_BODY = new Uint8Array(0)
@@ -12,11 +13,40 @@ const ATTRIBUTES_LENGTH_BYTES = 2
 /** While bytes arrive, a node sends something at least this often, to show that it is alive. */
 const MAX_QUIET_MS = 100
 
+/** Gets the messages of all peers. */
+export interface MessageSink {
+  /** @param message Its payload is valid until the call returns. */
+  received(message: MessageContent, messageId: string | undefined): void
+  /** A message had no valid key, and was dropped. */
+  malformed(): void
+}
+
+export interface LinkOptions {
+  readonly brokerHeartbeatMs: number
+  readonly sink: MessageSink
+  /** Sends the acknowledgements of a turn. */
+  readonly batch: SendBatch
+}
+
+/** What a {@link Link} reports of its peer. */
+export interface LinkReports {
+  /** Called before anything that has arrived is delivered. */
+  noteRunning(): void
+  /** The peer has sent all its patterns. */
+  ready(peer: Peer): void
+  /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
+  live(peer: Peer, mayHaveMissed: boolean): void
+  /** The peer leaves. @param mayHaveMissed It accepted messages without knowing the patterns of this node. */
+  goodbye(peer: Peer, mayHaveMissed: boolean): void
+  lost(peer: Peer, cause: Error): void
+}
+
 /** The connection that currently carries the streams of a {@link Peer}. */
 export class Link implements WireHandler {
   readonly wire: Wire
   readonly #peer: Peer
-  readonly #node: MeshNode
+  readonly #reports: LinkReports
+  readonly #options: LinkOptions
   readonly #keys = new KeyReader()
   readonly #liveness: Liveness
   #isAckDue = false
@@ -24,12 +54,13 @@ export class Link implements WireHandler {
   #isBusy = false
   #sentAtMs = performance.now()
 
-  constructor(wire: Wire, peer: Peer, node: MeshNode) {
+  constructor(wire: Wire, peer: Peer, reports: LinkReports, options: LinkOptions) {
     this.wire = wire
     this.#peer = peer
-    this.#node = node
+    this.#reports = reports
+    this.#options = options
     this.#liveness = new Liveness({
-      intervalMs: node.options.brokerHeartbeatMs,
+      intervalMs: options.brokerHeartbeatMs,
       probe: () => this.#send(FRAME.ping),
       silent: (detail) => this.#fail(detail),
     })
@@ -37,7 +68,7 @@ export class Link implements WireHandler {
   }
 
   received(): void {
-    this.#node.noteRunning()
+    this.#reports.noteRunning()
     this.#liveness.alive()
     // The peer's ping may be queued behind a large frame. It must not mistake that delay for silence.
     if (performance.now() - this.#sentAtMs >= MAX_QUIET_MS) this.#send(FRAME.pong)
@@ -49,7 +80,7 @@ export class Link implements WireHandler {
       peer.receivedSequence++
       if (!this.#isAckDue) {
         this.#isAckDue = true
-        this.#node.broker.batch.add(peer)
+        this.#options.batch.add(peer)
       }
     }
     switch (type) {
@@ -87,13 +118,13 @@ export class Link implements WireHandler {
         this.#onPattern(bytes.toString('utf8', start, end), type === FRAME.add)
         return
       case FRAME.ready:
-        this.#node.peers.ready(peer)
+        this.#reports.ready(peer)
         return
       case FRAME.live:
-        this.#node.peers.live(peer, bytes[start] === 1)
+        this.#reports.live(peer, bytes[start] === 1)
         return
       case FRAME.goodbye:
-        this.#node.peers.goodbye(peer, bytes[start] === 1)
+        this.#reports.goodbye(peer, bytes[start] === 1)
         return
       case FRAME.ping:
         this.#send(FRAME.pong)
@@ -107,7 +138,7 @@ export class Link implements WireHandler {
 
   closed(cause: Error): void {
     this.stop()
-    this.#node.peers.lost(this.#peer, cause)
+    this.#reports.lost(this.#peer, cause)
   }
 
   /** The link no longer carries the streams. The caller closes the connection. */
@@ -161,11 +192,11 @@ export class Link implements WireHandler {
       return
     }
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
-    if (key === undefined) this.#node.broker.malformed()
+    if (key === undefined) this.#options.sink.malformed()
     else {
       const payload = bytes.subarray(keyEnd, end)
       const message = attributes === undefined ? { key, payload, isBinary } : { key, payload, isBinary, attributes }
-      this.#node.broker.received(message, messageId)
+      this.#options.sink.received(message, messageId)
     }
   }
 

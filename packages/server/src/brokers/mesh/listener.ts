@@ -4,9 +4,8 @@ import { deferred } from '../../base/deferred.js'
 import { LogPace } from '../../base/log-pace.js'
 import { nameOf } from './dialers.js'
 import type { Refusal } from './frames.js'
-import { HANDSHAKE_TIMEOUT_MS, Handshake, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
-import type { MeshNode } from './node.js'
-import type { MeshAddress } from './options.js'
+import { HANDSHAKE_TIMEOUT_MS, Handshake, type Hello, type Identity, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
+import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import { ClosedError, Wire } from './wire.js'
 
 /** Most unauthenticated connections. One more ends the oldest: a real node authenticates within milliseconds. */
@@ -15,13 +14,18 @@ const MAX_STRANGERS = 64
 const WARN_INTERVAL_MS = 10_000
 
 export class Listener {
-  readonly #node: MeshNode
+  readonly #identity: Identity
+  readonly #logger: MeshBrokerOptions['logger']
+  readonly #admit: (wire: Wire, hello: Hello) => void
   readonly #server = createServer((socket) => this.#accept(socket))
   readonly #strangers = new Set<Wire>()
   readonly #pace = new LogPace(WARN_INTERVAL_MS)
 
-  constructor(node: MeshNode) {
-    this.#node = node
+  /** @param admit Gets each connection that has authenticated. */
+  constructor(identity: Identity, logger: MeshBrokerOptions['logger'], admit: (wire: Wire, hello: Hello) => void) {
+    this.#identity = identity
+    this.#logger = logger
+    this.#admit = admit
   }
 
   /**
@@ -32,8 +36,7 @@ export class Listener {
     const listening = deferred<MeshAddress>()
     this.#server.on('error', (cause: NodeJS.ErrnoException) => {
       // Later errors: a connection could not be accepted, because no descriptor was free.
-      if (this.#server.listening)
-        return this.#node.options.logger.warn({ err: cause }, 'mesh connection could not be accepted')
+      if (this.#server.listening) return this.#logger.warn({ err: cause }, 'mesh connection could not be accepted')
       const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
       listening.reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
     })
@@ -59,10 +62,10 @@ export class Listener {
       oldest?.fail(new Error(`more than ${MAX_STRANGERS} connections of strangers`))
     const wire = new Wire(socket, MAX_HANDSHAKE_FRAME_BYTES)
     this.#strangers.add(wire)
-    new Handshake(wire, 'acceptor', this.#node.identity, HANDSHAKE_TIMEOUT_MS, {
+    new Handshake(wire, 'acceptor', this.#identity, HANDSHAKE_TIMEOUT_MS, {
       authenticated: (wire, hello) => {
         this.#strangers.delete(wire)
-        this.#node.election.admit(wire, hello, false)
+        this.#admit(wire, hello)
       },
       failed: (cause, refusal) => {
         this.#strangers.delete(wire)
@@ -76,6 +79,6 @@ export class Listener {
     const unsaidCount = this.#pace.take()
     const level = unsaidCount === undefined ? 'debug' : 'warn'
     const fields = { address: wire.remote, err: cause, refusal, unsaidCount }
-    this.#node.options.logger[level](fields, 'mesh connection refused')
+    this.#logger[level](fields, 'mesh connection refused')
   }
 }

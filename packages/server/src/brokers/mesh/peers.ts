@@ -1,8 +1,7 @@
 import { MIN_SILENT_INTERVALS } from '../remote/liveness.js'
 import { FRAME_HEAD_BYTES } from './frames.js'
 import type { Hello } from './handshake.js'
-import { Link } from './link.js'
-import type { MeshNode } from './node.js'
+import { Link, type LinkOptions, type LinkReports, type MessageSink } from './link.js'
 import type { MeshBrokerOptions } from './options.js'
 import { LOOKS_PER_TIMEOUT, Peer, PeerInterest } from './peer.js'
 import type { Wire } from './wire.js'
@@ -14,26 +13,46 @@ export const MAX_PEERS = 256
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 
 const DEFAULT_RELINK_MS = 1_000
+/** The process notes this often, within the time that it must not stand still, that it runs. */
+const NOTES_PER_PATIENCE = 8
 
-/** No node gives up another one that stands still, and whose link is not cut, within less. */
-export function patienceMs(options: MeshBrokerOptions): number {
-  const { brokerTimeoutMs, brokerHeartbeatMs, relinkMs = DEFAULT_RELINK_MS } = options
-  return Math.min(brokerTimeoutMs, MIN_SILENT_INTERVALS * brokerHeartbeatMs + relinkMs)
+/** What this node has for its peers, and takes from them. */
+export interface MeshSink extends MessageSink {
+  wantedPatterns(): Iterable<string>
+  /** Whether this node has published what clients may listen to: messages between nodes are nobody's gap. */
+  readonly hasPublished: boolean
+  /** Messages of a peer may be missing. */
+  gap(): void
+}
+
+export interface PeersOptions extends MeshBrokerOptions, LinkOptions {
+  readonly rulesHash: string
+  readonly sink: MeshSink
+  /** This node and the peer know each other's patterns. */
+  settled(nodeId: string): void
+  unlinked(nodeId: string): void
 }
 
 /** The nodes that this node has streams with. Gives up nodes that do not answer, or whose link does not come back. */
-export class Peers {
+export class Peers implements LinkReports {
   readonly interest = new PeerInterest<Peer>()
-  readonly #node: MeshNode
+  readonly #options: PeersOptions
   readonly byId = new Map<string, Peer>()
   /** Number of links that were lost without a goodbye. */
   lostCount = 0
   #isWarned = false
   #isLeaving = false
   #lookTimer: NodeJS.Timeout | undefined
+  /** No peer gives this node up within less, while it stands still and its link is not cut. */
+  readonly #patienceMs: number
+  #noteTimer: NodeJS.Timeout | undefined
+  /** When the process is known to have run. */
+  #noteMs = 0
 
-  constructor(node: MeshNode) {
-    this.#node = node
+  constructor(options: PeersOptions) {
+    this.#options = options
+    const { brokerTimeoutMs, brokerHeartbeatMs, relinkMs = DEFAULT_RELINK_MS } = options
+    this.#patienceMs = Math.min(brokerTimeoutMs, MIN_SILENT_INTERVALS * brokerHeartbeatMs + relinkMs)
   }
 
   isLinked(nodeId: string): boolean {
@@ -41,21 +60,33 @@ export class Peers {
   }
 
   start(): void {
-    this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#node.options.brokerTimeoutMs / LOOKS_PER_TIMEOUT)
+    this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#options.brokerTimeoutMs / LOOKS_PER_TIMEOUT)
+    this.#noteMs = performance.now()
+    this.#noteTimer = setInterval(() => this.noteRunning(), this.#patienceMs / NOTES_PER_PATIENCE)
+  }
+
+  /**
+   * When this process has stood still for so long that its peers may have given it up, what it reads next may come after
+   * messages that it was never sent.
+   */
+  noteRunning(): void {
+    const nowMs = performance.now()
+    const hasStoodStill = this.#noteTimer !== undefined && nowMs - this.#noteMs > this.#patienceMs
+    this.#noteMs = nowMs
+    if (hasStoodStill) this.#options.sink.gap()
   }
 
   /** Begins streams with a node; earlier streams with it end. */
   create(hello: Hello, streamId: string): Peer {
     const { nodeId, rulesHash } = hello
-    const { broker, identity, options } = this.#node
-    const { logger } = options
+    const { logger } = this.#options
     const old = this.byId.get(nodeId)
     if (old !== undefined) this.#end(old)
     const peer = new Peer(hello, streamId, this.interest)
     this.byId.set(nodeId, peer)
-    if (rulesHash !== identity.rulesHash)
+    if (rulesHash !== this.#options.rulesHash)
       logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
-    peer.introduce(broker.wantedPatterns())
+    peer.introduce(this.#options.sink.wantedPatterns())
     if (this.byId.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
       const text = 'this mesh is large: every node is linked to every other; a real broker is the way'
@@ -82,8 +113,8 @@ export class Peers {
     clearTimeout(peer.relinkTimer)
     peer.outbox.rewind(received)
     wire.reader.maxFrameBytes = FRAME_HEAD_BYTES + MAX_FRAME_BYTES
-    peer.link = new Link(wire, peer, this.#node)
-    this.#node.options.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
+    peer.link = new Link(wire, peer, this, this.#options)
+    this.#options.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
     peer.link.flush()
     return true
   }
@@ -91,7 +122,9 @@ export class Peers {
   /** Says goodbye to all peers. Links that end from now on are not lost. */
   leave(): void {
     this.#isLeaving = true
-    for (const { link, isReady } of this.byId.values()) link?.leave(!isReady && this.#node.broker.hasPublished)
+    clearInterval(this.#noteTimer)
+    this.#noteTimer = undefined
+    for (const { link, isReady } of this.byId.values()) link?.leave(!isReady && this.#options.sink.hasPublished)
   }
 
   /** Ends all streams and links at once. */
@@ -101,33 +134,31 @@ export class Peers {
   }
 
   ready(peer: Peer): void {
-    peer.ready(this.#node.broker.hasPublished)
-    if (peer.isSettled) this.#node.settled(peer)
+    peer.ready(this.#options.sink.hasPublished)
+    if (peer.isSettled) this.#options.settled(peer.nodeId)
   }
 
-  /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
   live(peer: Peer, mayHaveMissed: boolean): void {
     peer.isLive = true
-    if (mayHaveMissed) this.#node.broker.gap()
-    if (peer.isSettled) this.#node.settled(peer)
+    if (mayHaveMissed) this.#options.sink.gap()
+    if (peer.isSettled) this.#options.settled(peer.nodeId)
   }
 
-  /** The peer leaves. @param mayHaveMissed It accepted messages without knowing the patterns of this node. */
   goodbye(peer: Peer, mayHaveMissed: boolean): void {
-    this.#node.options.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
+    this.#options.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
     peer.link?.wire.end()
     this.#end(peer)
-    if (mayHaveMissed) this.#node.broker.gap()
-    this.#node.unlinked(peer)
+    if (mayHaveMissed) this.#options.sink.gap()
+    this.#options.unlinked(peer.nodeId)
   }
 
   lost(peer: Peer, cause: Error): void {
     this.#unlink(peer)
     if (!this.#isLeaving) {
       this.lostCount++
-      this.#node.options.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
+      this.#options.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
     }
-    this.#node.unlinked(peer)
+    this.#options.unlinked(peer.nodeId)
   }
 
   /**
@@ -141,7 +172,7 @@ export class Peers {
   }
 
   #giveUpOverdue(): void {
-    const { brokerTimeoutMs } = this.#node.options
+    const { brokerTimeoutMs } = this.#options
     for (const peer of [...this.byId.values()]) {
       if (!peer.isOverdue()) continue
       peer.link?.wire.fail(new Error(`no acknowledgement for ${brokerTimeoutMs} ms`))
@@ -150,17 +181,17 @@ export class Peers {
   }
 
   #giveUp(peer: Peer): void {
-    this.#node.options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
+    this.#options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
     this.#end(peer)
-    this.#node.unlinked(peer)
-    this.#node.broker.gap()
+    this.#options.unlinked(peer.nodeId)
+    this.#options.sink.gap()
   }
 
   #unlink(peer: Peer): void {
     peer.link?.stop()
     peer.link = undefined
     clearTimeout(peer.relinkTimer)
-    peer.relinkTimer = setTimeout(() => this.#giveUp(peer), this.#node.options.relinkMs ?? DEFAULT_RELINK_MS)
+    peer.relinkTimer = setTimeout(() => this.#giveUp(peer), this.#options.relinkMs ?? DEFAULT_RELINK_MS)
   }
 
   #end(peer: Peer): void {

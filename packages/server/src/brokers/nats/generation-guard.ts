@@ -1,7 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Position } from '../../ports/broker.js'
-import type { NatsLog } from './log.js'
-import type { LogState } from './log-stream.js'
+import type { LogState, LogStream } from './log-stream.js'
 import type { StreamMessage } from './stream-message.js'
 
 /**
@@ -49,10 +48,15 @@ export interface LogStart {
  * The guard then begins another generation, which every node takes for another log.
  */
 export class GenerationGuard {
-  readonly #log: NatsLog
+  readonly #stream: LogStream
+  readonly #lastSeen: LastSeen
+  readonly #note: (text: string) => void
 
-  constructor(log: NatsLog) {
-    this.#log = log
+  /** @param note Writes a note into the log. */
+  constructor(stream: LogStream, lastSeen: LastSeen, note: (text: string) => void) {
+    this.#stream = stream
+    this.#lastSeen = lastSeen
+    this.#note = note
   }
 
   /**
@@ -61,7 +65,7 @@ export class GenerationGuard {
    * @throws {Error} when the stream ends before that position. Another generation has then begun.
    */
   async startAfter(position: Position | undefined, state: LogState): Promise<LogStart> {
-    const { lastSeen } = this.#log.context
+    const lastSeen = this.#lastSeen
     if (position?.epoch !== state.epoch) return { after: undefined, sequence: 0, isCompared: false }
     const isSeen = lastSeen.knows(position)
     const sequence = isSeen ? lastSeen.sequence : position.offset
@@ -76,13 +80,13 @@ export class GenerationGuard {
    * found what it has seen; otherwise another generation begins, because the end may be lost.
    */
   async open(position: Position | undefined): Promise<{ readonly state: LogState; readonly start: LogStart }> {
-    const { stream, link } = this.#log
+    const stream = this.#stream
     for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
       const state = await stream.open()
       const start = await this.startAfter(position, state)
       const isVouching = start.after !== undefined
       if (isVouching || !(await stream.isNewRun(state))) return { state, start }
-      if (leftMs === MAX_VOUCH_MS) link.connection.publish(link.subjects.ofLog, WHO_VOUCHES)
+      if (leftMs === MAX_VOUCH_MS) this.#note(WHO_VOUCHES)
       if (leftMs > 0) await setTimeout(VOUCH_POLL_MS)
       else if (await stream.seesRestarts()) await this.end(state)
       else return { state, start }
@@ -91,14 +95,14 @@ export class GenerationGuard {
 
   /** This node has found what it has seen. */
   async vouch(): Promise<void> {
-    const { stream } = this.#log
+    const stream = this.#stream
     if (await stream.isNewRun(await stream.state())) await stream.confirmRun()
   }
 
   /** All links are lost by it. */
   async begin(): Promise<never> {
-    const { stream, rules } = this.#log
-    const state = await stream.state()
+    const { rules } = this.#stream
+    const state = await this.#stream.state()
     throw state.rules === rules ? new Error('another node has begun the log') : await this.end(state, rules)
   }
 
@@ -107,10 +111,9 @@ export class GenerationGuard {
    * @param rules Signs the log with them; default: its sign stays.
    */
   async end({ generation }: LogState, rules?: string): Promise<Error> {
-    const { link, stream } = this.#log
-    await stream.beginGeneration(generation + 1, rules)
+    await this.#stream.beginGeneration(generation + 1, rules)
     // Tells all nodes.
-    link.connection.publish(link.subjects.ofLog, String(generation + 1))
+    this.#note(String(generation + 1))
     return new Error('the log has lost its end, and begins anew')
   }
 }

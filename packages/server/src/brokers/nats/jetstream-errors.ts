@@ -1,6 +1,16 @@
-import type { ServerInfo } from '@nats-io/transport-node'
+import type { JetStreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NatsJetStream } from './connect.js'
+import type { NatsSubjects } from './subjects.js'
+
+/** JetStream, over one connection. */
+export interface JetStreamClient {
+  readonly jetStream: NatsJetStream
+  readonly manager: JetStreamManager
+  readonly connection: NatsConnection
+  readonly subjects: NatsSubjects
+}
 
 /** Error numbers of JetStream that are handled. */
 export const JETSTREAM_REASONS = {
@@ -32,24 +42,16 @@ export function reasonOf(cause: unknown, { JetStreamApiError }: NatsJetStream): 
   return undefined
 }
 
-/**
- * The error for a failed request to JetStream: `E_BROKER_REFUSED` if another attempt would fail too.
- * @param prefix Of the subjects of messages.
- */
-export function explained(
-  cause: unknown,
-  jetStream: NatsJetStream,
-  info: ServerInfo | undefined,
-  prefix: string,
-): Error {
+/** The error for a failed request to JetStream: `E_BROKER_REFUSED` if another attempt would fail too. */
+export function explained(cause: unknown, { jetStream, connection, subjects }: JetStreamClient): Error {
   if (cause instanceof WebMQError) return cause
   const errors = causesOf(cause)
   const text = errors.at(-1)?.message ?? String(cause)
   if (errors.some(({ name }) => name === 'PermissionViolationError'))
-    return refused(`${text}; ${neededBy(prefix)}`, cause)
+    return refused(`${text}; ${neededBy(subjects.prefix)}`, cause)
   if (errors.some(({ name }) => name === 'NoResponders')) {
     // In a cluster other servers may have it, and a leader may be missing for a while.
-    if (info?.jetstream === true) return new Error('JetStream does not answer yet', { cause })
+    if (connection.info?.jetstream === true) return new Error('JetStream does not answer yet', { cause })
     const remedy = 'put `jetstream {}` into the configuration of nats-server, or start it with -js'
     return refused(`history needs JetStream, and it is not enabled: ${remedy}`, cause)
   }

@@ -6,10 +6,9 @@ import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.
 import { Liveness } from '../remote/liveness.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
-import type { RoundWaiter } from './sender.js'
-import { NatsSender } from './sender.js'
+import { NatsSender, type RoundWaiter, type SenderLink } from './sender.js'
 import { NatsSubjects } from './subjects.js'
-import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
+import { type NatsSubscription, NatsSubscriptions, type SubscriptionsLink } from './subscriptions.js'
 
 /**
  * One connection to a NATS server with the node's subscriptions.
@@ -18,7 +17,7 @@ import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
  * a ping after the messages and subscriptions of a turn confirms them. Logged messages go through the stream, which
  * confirms and delivers them.
  */
-export class NatsLink implements Link {
+export class NatsLink implements Link, SenderLink, SubscriptionsLink {
   readonly connection: NatsConnection
   readonly context: LinkContext
   readonly events: LinkEvents
@@ -82,11 +81,11 @@ export class NatsLink implements Link {
 
   /** Messages of patterns that the log covers come from the log only. */
   async bind(pattern: string): Promise<void> {
-    if (this.log?.context.options.history.covers(pattern) !== true) await this.subscriptions.cover.bind(pattern)
+    if (this.log?.covers(pattern) !== true) await this.subscriptions.cover.bind(pattern)
   }
 
   async unbind(pattern: string): Promise<void> {
-    if (this.log?.context.options.history.covers(pattern) !== true) await this.subscriptions.cover.unbind(pattern)
+    if (this.log?.covers(pattern) !== true) await this.subscriptions.cover.unbind(pattern)
   }
 
   publish(message: LinkMessage): void {

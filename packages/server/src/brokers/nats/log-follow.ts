@@ -1,18 +1,28 @@
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
-import { type LogStart, WHO_VOUCHES } from './generation-guard.js'
-import type { NatsLog } from './log.js'
-import type { LogState } from './log-stream.js'
-import { fingerprintOfStored, type StreamMessage, storedAtMs } from './stream-message.js'
+import { type GenerationGuard, type LastSeen, type LogStart, WHO_VOUCHES } from './generation-guard.js'
+import type { LogState, LogStream } from './log-stream.js'
+import type { ConsumerSink, OrderedConsumer } from './ordered-consumer.js'
+import { fingerprintOfStored, type StreamMessage } from './stream-message.js'
+
+/** What a {@link LogFollow} makes of the stream. */
+export interface FollowOwner {
+  readonly consumer: OrderedConsumer
+  /** Gets each message, in order. */
+  deliver(message: StreamMessage, fingerprint: number, follower: LogFollower | undefined): void
+  lose(cause: Error): void
+}
 
 /**
  * Follows the stream while its link is up. A hole in the log ends the link; the next one continues after the last
  * message.
  */
-export class LogFollow {
-  readonly #log: NatsLog
+export class LogFollow implements ConsumerSink {
+  readonly #stream: LogStream
+  readonly #guard: GenerationGuard
+  readonly #lastSeen: LastSeen
+  readonly #owner: FollowOwner
   #follower: LogFollower | undefined
   #state: LogState | undefined
   /** Where following begins, until the follower is told. */
@@ -26,8 +36,11 @@ export class LogFollow {
   /** What the stream had at the last comparison. */
   #comparedSequence = 0
 
-  constructor(log: NatsLog) {
-    this.#log = log
+  constructor(stream: LogStream, guard: GenerationGuard, lastSeen: LastSeen, owner: FollowOwner) {
+    this.#stream = stream
+    this.#guard = guard
+    this.#lastSeen = lastSeen
+    this.#owner = owner
   }
 
   /** Epoch of the messages; empty before `follow`. */
@@ -36,8 +49,7 @@ export class LogFollow {
   }
 
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
-    const { stream, consumer, guard } = this.#log
-    const { state, start } = await guard.open(position)
+    const { state, start } = await this.#guard.open(position)
     const isContinued = start.after !== undefined
     const isEmpty = state.firstSequence > state.lastSequence
     this.#follower = follower
@@ -50,9 +62,9 @@ export class LogFollow {
     const isAllThere = isEmpty || (isContinued && start.sequence >= state.lastSequence)
     if (!isAllThere) this.#completion = deferred()
     const completion = this.#completion?.promise
-    const first = isContinued ? start.sequence + 1 : stream.oldestRead(state)
-    await Promise.all([consumer.start(first), completion])
-    if (isContinued) await guard.vouch()
+    const first = isContinued ? start.sequence + 1 : this.#stream.oldestRead(state)
+    await Promise.all([this.#owner.consumer.start(first), completion])
+    if (isContinued) await this.#guard.vouch()
     this.#isConfirmed = true
   }
 
@@ -60,7 +72,7 @@ export class LogFollow {
     const state = this.#state
     if (state === undefined) return
     const { sequence } = message
-    const { lastSeen } = this.#log.context
+    const lastSeen = this.#lastSeen
     if (this.#start !== undefined) {
       if (this.#start.after === undefined) this.#begin(sequence - 1)
       else if (sequence === lastSeen.sequence) {
@@ -72,13 +84,13 @@ export class LogFollow {
       }
     }
     if (sequence !== this.lastSequence + 1 && !isAllDeleted(state, this.lastSequence + 1, sequence)) {
-      this.#lose(`the stream has dropped messages after ${this.lastSequence} before they were sent`)
+      this.lose(`the stream has dropped messages after ${this.lastSequence} before they were sent`)
       return
     }
     this.lastSequence = sequence
     lastSeen.note(state.epoch, message)
     const fingerprint = fingerprintOfStored(message.time)
-    this.#deliver(state, message, fingerprint)
+    this.#owner.deliver(message, fingerprint, this.#follower)
     this.#follower?.skipped(sequence, fingerprint)
     this.#completeAt(message)
   }
@@ -90,7 +102,7 @@ export class LogFollow {
   idle(upTo = this.lastSequence): void {
     if (this.#state === undefined) return
     if (this.#start === undefined && upTo > this.lastSequence) this.#passOver(this.#state, upTo)
-    if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
+    if (this.#start?.after !== undefined) this.lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
     this.#complete()
   }
@@ -103,11 +115,11 @@ export class LogFollow {
     const state = this.#state
     if (state === undefined || this.#start !== undefined) return
     const sent = this.lastSequence
-    const { epoch, lastSequence } = await this.#log.stream.state()
+    const { epoch, lastSequence } = await this.#stream.state()
     if (this.#state !== state) return
-    if (epoch !== state.epoch || lastSequence < sent) this.#lose('the stream is another one than its consumer sends')
+    if (epoch !== state.epoch || lastSequence < sent) this.lose('the stream is another one than its consumer sends')
     else if (this.lastSequence < this.#comparedSequence)
-      this.#lose(`JetStream does not send what the stream has up to ${this.#comparedSequence}`)
+      this.lose(`JetStream does not send what the stream has up to ${this.#comparedSequence}`)
     this.#comparedSequence = lastSequence
   }
 
@@ -120,30 +132,6 @@ export class LogFollow {
   fail(cause: Error): void {
     this.#state = undefined
     this.#completion?.reject(cause)
-  }
-
-  #deliver(state: LogState, message: StreamMessage, fingerprint: number): void {
-    const { subjects, events } = this.#log.link
-    const { subject, data, sequence } = message
-    const key = subjects.keyOf(subject)
-    if (key === undefined) {
-      if (subject === subjects.ofLog) this.#noteGeneration(state, Buffer.from(data).toString(), sequence)
-      else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
-      return
-    }
-    // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
-    const isLogged = this.#log.logs(key)
-    if (!isLogged && this.#log.link.subscriptions.isLive(key)) return
-    const delivery = decodeEnvelope(key, data)
-    if (delivery?.source?.node === this.#log.link.context.node) this.#log.acks.stored(delivery.source.sequence)
-    const defect = `an envelope that is cut or of another version, for ${key}`
-    if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, fingerprint, defect, key)
-    else if (delivery === undefined) events.malformed(defect, key)
-    // A bundle comes from a node that does not log this key. It has one offset for all its messages.
-    else if (!isLogged || delivery.source?.isBundle === true) {
-      events.deliver(delivery)
-      if (isLogged) this.#follower?.unlogged(sequence, fingerprint, key)
-    } else this.#follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
   }
 
   /** @param offset The next message follows it. */
@@ -164,23 +152,24 @@ export class LogFollow {
     this.#completion = undefined
   }
 
-  #noteGeneration({ generation }: LogState, text: string, sequence: number): void {
+  /** A note that nodes have written into the log. */
+  noted(text: string, sequence: number): void {
+    const generation = this.#state?.generation ?? 0
     // What is before it in the stream belongs to earlier generations.
     if (Number(text) === generation) this.#follower?.began(sequence)
-    if (text === WHO_VOUCHES && this.#isConfirmed)
-      this.#log.guard.vouch().catch((cause: Error) => this.#log.link.lose(cause))
-    if (Number(text) > generation) this.#lose('another node has found that the log has lost its end')
+    if (text === WHO_VOUCHES && this.#isConfirmed) this.#guard.vouch().catch((cause: Error) => this.#owner.lose(cause))
+    if (Number(text) > generation) this.lose('another node has found that the log has lost its end')
   }
 
   #endGeneration(state: LogState): void {
-    const lose = (cause: Error) => this.#log.link.lose(cause)
+    const lose = (cause: Error) => this.#owner.lose(cause)
     this.#state = undefined
-    this.#log.guard.end(state).then(lose, lose)
+    this.#guard.end(state).then(lose, lose)
   }
 
-  #lose(reason: string): void {
+  lose(reason: string): void {
     this.#state = undefined
-    this.#log.link.lose(new Error(reason))
+    this.#owner.lose(new Error(reason))
   }
 }
 

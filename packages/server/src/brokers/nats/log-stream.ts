@@ -2,8 +2,7 @@ import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstr
 import { WebMQError } from 'webmq-client/protocol'
 import { newEpoch } from '../log/epoch.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
-import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
-import type { NatsLog } from './log.js'
+import { explained, JETSTREAM_REASONS, type JetStreamClient, reasonOf } from './jetstream-errors.js'
 import { RestartSign } from './restart-sign.js'
 import { describe, descriptionOf, generationTextOf, type StreamDescription } from './stream-description.js'
 import { fingerprintOfStored, nanosecondsOf } from './stream-message.js'
@@ -47,19 +46,19 @@ const OVERTAKEN: readonly unknown[] = [
 /** The stream that is the log of a namespace. Created if missing, and adjusted to the options. */
 export class LogStream {
   readonly name: string
-  readonly #log: NatsLog
+  readonly #client: JetStreamClient
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
   readonly #sign: RestartSign
   /** A sign that the description will name. */
   #nextRun: string | undefined
 
-  constructor(log: NatsLog) {
-    this.name = `${log.link.context.namespace}-log`
-    this.#log = log
-    this.#subjects = log.link.subjects
-    this.#options = log.context.options
-    this.#sign = new RestartSign(log)
+  constructor(client: JetStreamClient, options: LogStreamOptions) {
+    this.name = `${options.brokerNamespace}-log`
+    this.#client = client
+    this.#subjects = client.subjects
+    this.#options = options
+    this.#sign = new RestartSign(client, this.name)
   }
 
   /**
@@ -71,17 +70,17 @@ export class LogStream {
       try {
         return await this.#fit(await this.#find())
       } catch (cause) {
-        const reason = reasonOf(cause, this.#log.context.jetStream)
-        if (!OVERTAKEN.includes(reason) || leftCount === 1) throw this.#log.explained(cause)
+        const reason = reasonOf(cause, this.#client.jetStream)
+        if (!OVERTAKEN.includes(reason) || leftCount === 1) throw explained(cause, this.#client)
       }
     }
   }
 
   async state(): Promise<LogState> {
     try {
-      return stateOf(await this.#log.context.manager.streams.info(this.name))
+      return stateOf(await this.#client.manager.streams.info(this.name))
     } catch (cause) {
-      throw this.#log.explained(cause)
+      throw explained(cause, this.#client)
     }
   }
 
@@ -93,6 +92,10 @@ export class LogStream {
     if (count >= MIN_SAFE_REPLICAS) return undefined
     const replicas = count === 1 ? 'one replica' : `${count} replicas`
     return `the stream ${this.name} has ${replicas}: unless sync_interval is always, a server whose machine fails loses what it has not written to its disk, by default of the last two minutes`
+  }
+
+  get rules(): string {
+    return this.#options.history.fingerprint
   }
 
   /** Sequence of the oldest message that a node reads when it does not continue from a position. */
@@ -127,9 +130,9 @@ export class LogStream {
       const described = found && descriptionOf(found)
       if (described === undefined || described.rules === '') return
       const description = describe(this.#subjects.prefix, { ...described, rules: '' })
-      await this.#log.context.manager.streams.update(this.name, { description })
+      await this.#client.manager.streams.update(this.name, { description })
     } catch (cause) {
-      throw this.#log.explained(cause)
+      throw explained(cause, this.#client)
     }
   }
 
@@ -148,21 +151,21 @@ export class LogStream {
       const changed = { name: former.name, generationText: textOf(former, run), rules: rules ?? former.rules, run }
       const description = describe(this.#subjects.prefix, changed)
       if (description === found.config.description) return
-      await this.#log.context.manager.streams.update(this.name, { description })
+      await this.#client.manager.streams.update(this.name, { description })
       if (this.#serverRun === undefined && former.run !== '') this.#sign.remove(former.run)
     } catch (cause) {
-      throw this.#log.explained(cause)
+      throw explained(cause, this.#client)
     }
   }
 
   /** A server without a cluster has another id in each run. */
   get #serverRun(): string | undefined {
-    const { info } = this.#log.link.connection
+    const { info } = this.#client.connection
     return info?.jetstream === true && info.cluster === undefined ? info.server_id : undefined
   }
 
   async #fit(found: StreamInfo | undefined): Promise<LogState> {
-    const { streams } = this.#log.context.manager
+    const { streams } = this.#client.manager
     if (found === undefined) {
       const created = stateOf(await streams.add(this.#created()))
       if (created.run !== '') return created
@@ -175,20 +178,20 @@ export class LogStream {
 
   async #find(): Promise<StreamInfo | undefined> {
     try {
-      return await this.#log.context.manager.streams.info(this.name, { deleted_details: true })
+      return await this.#client.manager.streams.info(this.name, { deleted_details: true })
     } catch (cause) {
-      if (reasonOf(cause, this.#log.context.jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
+      if (reasonOf(cause, this.#client.jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
       throw cause
     }
   }
 
   #created(): LogConfig {
-    const { RetentionPolicy, StorageType } = this.#log.context.jetStream
+    const { RetentionPolicy, StorageType } = this.#client.jetStream
     return {
       name: this.name,
       description: describe(this.#subjects.prefix, {
         name: newEpoch(),
-        rules: this.#log.rules,
+        rules: this.rules,
         run: this.#serverRun ?? '',
       }),
       subjects: this.#wantedSubjects([]),
@@ -203,7 +206,7 @@ export class LogStream {
 
   /** The changes to make; `undefined` without any. */
   #changed(config: StreamConfig): Partial<LogConfig> | undefined {
-    const { RetentionPolicy, StorageType } = this.#log.context.jetStream
+    const { RetentionPolicy, StorageType } = this.#client.jetStream
     if (config.storage !== StorageType.File)
       throw unfit(this.name, `has the storage ${config.storage}, which a restart empties`)
     if (config.retention !== RetentionPolicy.Limits) throw unfit(this.name, `has the retention ${config.retention}`)
@@ -227,7 +230,7 @@ export class LogStream {
     const maxAgeMs = history.maxAgeMs === undefined ? undefined : Math.max(MIN_AGE_MS, history.maxAgeMs)
     const windowMs = Math.min(Math.max(MIN_AGE_MS, dedupeWindowMs), maxAgeMs ?? Number.POSITIVE_INFINITY)
     return {
-      discard: this.#log.context.jetStream.DiscardPolicy.Old,
+      discard: this.#client.jetStream.DiscardPolicy.Old,
       // A restarted JetStream knows the ids of the messages that the stream still has, and no others.
       max_msgs: Math.max(historyMaxMessages, dedupeWindowMs === 0 ? 0 : dedupeMaxIds),
       max_bytes: historyMaxBytes,

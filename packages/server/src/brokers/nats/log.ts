@@ -2,14 +2,15 @@ import type { ApiError, JetStreamManager, PubAck } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
 import type { Position } from '../../ports/broker.js'
 import type { LogPlace } from '../../ports/shared-log.js'
-import type { LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
+import { decodeEnvelope, logged } from '../remote/envelope.js'
+import type { LinkEvents, LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import type { NatsCore, NatsJetStream } from './connect.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
-import { explained } from './jetstream-errors.js'
 import type { NatsLink } from './link.js'
-import { LogFollow } from './log-follow.js'
+import { type FollowOwner, LogFollow } from './log-follow.js'
 import { LogStream, type LogStreamOptions } from './log-stream.js'
 import { OrderedConsumer } from './ordered-consumer.js'
+import { type StreamMessage, storedAtMs } from './stream-message.js'
 
 export interface NatsLogContext {
   readonly core: NatsCore
@@ -28,123 +29,152 @@ const API_PREFIX = '$JS.API.'
 const NOT_STORED = 'JetStream has not stored it'
 
 /** The log over one link: a stream of JetStream. */
-export class NatsLog implements LinkLog {
-  readonly link: NatsLink
-  readonly context: NatsLogContext
-  readonly stream: LogStream
-  readonly guard: GenerationGuard
+export class NatsLog implements LinkLog, FollowOwner {
+  readonly #link: NatsLink
+  readonly #context: NatsLogContext
+  readonly #stream: LogStream
+  readonly #guard: GenerationGuard
   readonly consumer: OrderedConsumer
-  readonly following: LogFollow
+  readonly #following: LogFollow
   readonly acks: PublishAcks
   /** The sequence of the acknowledged message follows it. */
   readonly #ackPrefix: string
   #isOpening = false
 
   constructor(link: NatsLink, context: NatsLogContext) {
-    this.link = link
-    this.context = context
-    this.#ackPrefix = `${context.inbox}.p.`
-    this.stream = new LogStream(this)
-    this.guard = new GenerationGuard(this)
-    this.following = new LogFollow(this)
-    this.consumer = new OrderedConsumer(this)
-    this.acks = new PublishAcks(this)
-  }
-
-  explained(cause: unknown): Error {
-    const { connection, subjects } = this.link
-    return explained(cause, this.context.jetStream, connection.info, subjects.prefix)
+    this.#link = link
+    this.#context = context
+    const { jetStream, manager, options, lastSeen, inbox } = context
+    const { connection, subjects } = link
+    const client = { jetStream, manager, connection, subjects }
+    this.#ackPrefix = `${inbox}.p.`
+    const stream = new LogStream(client, options)
+    this.#stream = stream
+    this.#guard = new GenerationGuard(stream, lastSeen, (text) => connection.publish(subjects.ofLog, text))
+    const following = new LogFollow(stream, this.#guard, lastSeen, this)
+    this.#following = following
+    this.consumer = new OrderedConsumer(client, stream.name, inbox, link.context.heartbeatMs, following)
+    this.acks = new PublishAcks(stream.name, following, link.events, (message) => link.sender.send(message, true))
   }
 
   async open(): Promise<void> {
     this.#isOpening = true
-    this.link.connection.subscribe(`${this.#ackPrefix}*`, {
+    this.#link.connection.subscribe(`${this.#ackPrefix}*`, {
       callback: (error, message) => {
         if (error === null) this.#answered(message)
       },
     })
-    await this.stream.open()
+    await this.#stream.open()
     this.#isOpening = false
   }
 
   follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    return this.following.follow(after, follower)
+    return this.#following.follow(after, follower)
   }
 
   async end(): Promise<LogPlace> {
-    const { epoch, lastSequence } = await this.stream.state()
+    const { epoch, lastSequence } = await this.#stream.state()
     return { epoch, offset: lastSequence }
   }
 
   risk(): Promise<string | undefined> {
-    return this.stream.risk()
+    return this.#stream.risk()
   }
 
   async isSigned(): Promise<boolean> {
-    return (await this.stream.state()).rules === this.rules
+    return (await this.#stream.state()).rules === this.#stream.rules
   }
 
   unsign(): Promise<void> {
-    return this.stream.unsign()
+    return this.#stream.unsign()
   }
 
   begin(): Promise<never> {
-    return this.guard.begin()
-  }
-
-  get rules(): string {
-    return this.context.options.history.fingerprint
+    return this.#guard.begin()
   }
 
   logs(key: string): boolean {
-    return this.context.options.history.ruleOf(key) !== undefined
+    return this.#context.options.history.ruleOf(key) !== undefined
+  }
+
+  /** Whether the log has all messages of the pattern. */
+  covers(pattern: string): boolean {
+    return this.#context.options.history.covers(pattern)
+  }
+
+  lose(cause: Error): void {
+    this.#link.lose(cause)
+  }
+
+  deliver(message: StreamMessage, fingerprint: number, follower: LogFollower | undefined): void {
+    const { subjects, events, subscriptions, context } = this.#link
+    const { subject, data, sequence } = message
+    const key = subjects.keyOf(subject)
+    if (key === undefined) {
+      if (subject === subjects.ofLog) this.#following.noted(Buffer.from(data).toString(), sequence)
+      else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
+      return
+    }
+    // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
+    const isLogged = this.logs(key)
+    if (!isLogged && subscriptions.isLive(key)) return
+    const delivery = decodeEnvelope(key, data)
+    if (delivery?.source?.node === context.node) this.acks.stored(delivery.source.sequence)
+    const defect = `an envelope that is cut or of another version, for ${key}`
+    if (delivery === undefined && isLogged) follower?.malformed(sequence, fingerprint, defect, key)
+    else if (delivery === undefined) events.malformed(defect, key)
+    // A bundle comes from a node that does not log this key. It has one offset for all its messages.
+    else if (!isLogged || delivery.source?.isBundle === true) {
+      events.deliver(delivery)
+      if (isLogged) follower?.unlogged(sequence, fingerprint, key)
+    } else follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
   }
 
   /** Sends a message. The library's JetStream `publish` makes one request per message, which takes four times as long. */
   publish(subject: string, bytes: Uint8Array, message: LinkMessage, isLastOfTurn: boolean): void {
-    const { core, jetStream } = this.context
+    const { core, jetStream } = this.#context
     const { sequence, messageId } = message
     const options: PublishOptions = { reply: this.acks.sent(message, isLastOfTurn) ? this.#ackPrefix + sequence : '' }
     if (messageId !== undefined) {
       options.headers = core.headers()
       options.headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
     }
-    this.link.connection.publish(subject, bytes, options)
+    this.#link.connection.publish(subject, bytes, options)
   }
 
   /** Whether the error belongs to a request, whose caller gets it. */
   isAnswered(kind: 'publish' | 'subscription', subject: string, text: string): boolean {
     if (kind === 'publish') {
-      const sequence = this.acks.take((key) => this.link.subjects.ofKey(key) === subject)
+      const sequence = this.acks.take((key) => this.#link.subjects.ofKey(key) === subject)
       if (sequence !== undefined) {
-        this.link.events.refused(sequence, new Error(text))
+        this.#link.events.refused(sequence, new Error(text))
         return true
       }
       // The request fails by itself.
       return subject.startsWith(API_PREFIX)
     }
     // The requests that wait for answers there fail by themselves.
-    return this.#isOpening && subject.startsWith(this.context.inbox)
+    return this.#isOpening && subject.startsWith(this.#context.inbox)
   }
 
   fail(cause: Error): void {
     this.acks.over()
     this.consumer.stop()
-    this.following.fail(cause)
+    this.#following.fail(cause)
   }
 
   /** An error thrown here would end the library's reader. */
   #answered(message: Msg): void {
-    this.link.liveness.alive()
+    this.#link.liveness.alive()
     try {
       const sequence = Number(message.subject.slice(this.#ackPrefix.length))
       const reason =
         message.headers?.code === NO_RESPONDERS
           ? 'nobody stores logged messages: the stream is gone, or has no leader'
           : this.acks.answered(sequence, message.string())
-      if (reason !== undefined) this.link.lose(new Error(reason))
+      if (reason !== undefined) this.#link.lose(new Error(reason))
     } catch (cause) {
-      this.link.lose(cause instanceof Error ? cause : new Error(String(cause)))
+      this.#link.lose(cause instanceof Error ? cause : new Error(String(cause)))
     }
   }
 }
@@ -160,7 +190,10 @@ type PublishAnswer = PubAck & { readonly error?: ApiError }
  * says nothing. They are refused, and not sent again behind later ones of their publisher.
  */
 export class PublishAcks {
-  readonly #log: NatsLog
+  readonly #stream: string
+  readonly #following: LogFollow
+  readonly #events: LinkEvents
+  readonly #resend: (message: LinkMessage) => void
   readonly #sent = new Map<number, LinkMessage>()
   /** Of which an answer is awaited, or has come before the log has brought the message. */
   readonly #asked = new Map<number, 'unanswered' | 'stored'>()
@@ -169,8 +202,11 @@ export class PublishAcks {
   /** The stream has refused a message: from then on it says of each message why. */
   #asksAll = false
 
-  constructor(log: NatsLog) {
-    this.#log = log
+  constructor(stream: string, following: LogFollow, events: LinkEvents, resend: (message: LinkMessage) => void) {
+    this.#stream = stream
+    this.#following = following
+    this.#events = events
+    this.#resend = resend
   }
 
   get isWaiting(): boolean {
@@ -211,30 +247,28 @@ export class PublishAcks {
       if (!areAnswersHere && this.#asked.has(earlier)) continue
       this.#sent.delete(earlier)
       this.#asked.delete(earlier)
-      this.#log.link.events.refused(earlier, new Error(NOT_STORED))
+      this.#events.refused(earlier, new Error(NOT_STORED))
     }
   }
 
   /** @returns an error text if another log than the followed one has answered: the stream is gone, or has lost its end */
   answered(sequence: number, text: string): string | undefined {
     if (!this.#asked.delete(sequence)) return undefined
-    const { events } = this.#log.link
     const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
     if (error !== undefined) {
       this.#sent.delete(sequence)
-      events.refused(sequence, new Error(`JetStream: ${error.description}`))
+      this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
       // The log drops the second copy of what was stored.
       this.#asksAll = true
       for (const earlier of [...this.#sent.values()])
-        if (earlier.sequence < sequence && !this.#asked.has(earlier.sequence)) this.#log.link.sender.send(earlier, true)
-    } else if (stream !== this.#log.stream.name)
-      return `the stream ${stream} stores messages that belong to ${this.#log.stream.name}`
+        if (earlier.sequence < sequence && !this.#asked.has(earlier.sequence)) this.#resend(earlier)
+    } else if (stream !== this.#stream) return `the stream ${stream} stores messages that belong to ${this.#stream}`
     else if (duplicate === true) {
       this.#sent.delete(sequence)
-      events.confirmed(sequence, false, { epoch: this.#log.following.epoch, offset: seq })
+      this.#events.confirmed(sequence, false, { epoch: this.#following.epoch, offset: seq })
     } else if (!this.#sent.has(sequence)) this.#refuseBefore(sequence, true)
-    else if (seq <= this.#log.following.lastSequence)
-      return `JetStream stores at ${seq} what is published after ${this.#log.following.lastSequence}: it serves two logs`
+    else if (seq <= this.#following.lastSequence)
+      return `JetStream stores at ${seq} what is published after ${this.#following.lastSequence}: it serves two logs`
     else this.#asked.set(sequence, 'stored')
     return undefined
   }

@@ -1,7 +1,17 @@
 import type { Msg, MsgHdrs } from '@nats-io/transport-node'
 import { Liveness } from '../remote/liveness.js'
-import type { NatsLog } from './log.js'
-import { streamMessageOf } from './stream-message.js'
+import { explained, type JetStreamClient } from './jetstream-errors.js'
+import { type StreamMessage, streamMessageOf } from './stream-message.js'
+
+/** Gets what an {@link OrderedConsumer} brings. */
+export interface ConsumerSink {
+  take(message: StreamMessage): void
+  /** JetStream has sent everything. @param upTo It says so of this sequence. */
+  idle(upTo?: number): void
+  /** Nothing has come for a while: the stream may be another one. */
+  compare(): Promise<void>
+  lose(reason: string): void
+}
 
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
@@ -20,7 +30,10 @@ const CONSUMER_DELETED = /^consumer deleted$/i
  * library's consumers make an object with parsed information for every message.
  */
 export class OrderedConsumer {
-  readonly #log: NatsLog
+  readonly #client: JetStreamClient
+  readonly #stream: string
+  readonly #heartbeatMs: number
+  readonly #sink: ConsumerSink
   readonly #liveness: Liveness
   readonly #subject: string
   #name: string | undefined
@@ -34,11 +47,15 @@ export class OrderedConsumer {
   #isAsking = false
   #isOver = false
 
-  constructor(log: NatsLog) {
-    this.#log = log
-    this.#subject = `${log.context.inbox}.m`
+  /** @param inbox As in {@link NatsLogContext}. */
+  constructor(client: JetStreamClient, stream: string, inbox: string, heartbeatMs: number, sink: ConsumerSink) {
+    this.#client = client
+    this.#stream = stream
+    this.#heartbeatMs = heartbeatMs
+    this.#sink = sink
+    this.#subject = `${inbox}.m`
     this.#liveness = new Liveness({
-      intervalMs: Math.max(MIN_HEARTBEAT_MS, log.link.context.heartbeatMs),
+      intervalMs: Math.max(MIN_HEARTBEAT_MS, heartbeatMs),
       // JetStream sends heartbeats by itself.
       probe: () => undefined,
       silent: () => this.#lose('the consumer of the log is silent: it or its stream may have been deleted'),
@@ -48,18 +65,17 @@ export class OrderedConsumer {
 
   /** @param first Sequence to begin with. If the stream no longer has it, the oldest message comes first. */
   async start(first: number): Promise<void> {
-    const { link, stream } = this.#log
-    const { jetStream, manager } = this.#log.context
+    const { jetStream, manager, connection } = this.#client
     const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
     // Subscribes before JetStream begins to send.
-    link.connection.subscribe(this.#subject, {
+    connection.subscribe(this.#subject, {
       callback: (error, message) => {
         if (error === null) this.#guarded(message)
       },
     })
-    const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(link.context.heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
+    const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(this.#heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
     const info = await manager.consumers
-      .add(stream.name, {
+      .add(this.#stream, {
         deliver_subject: this.#subject,
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: first,
@@ -72,7 +88,7 @@ export class OrderedConsumer {
         num_replicas: 1,
       })
       .catch((cause: unknown) => {
-        throw this.#log.explained(cause)
+        throw explained(cause, this.#client)
       })
     this.#name = info.name
     if (this.#sequence === 0) this.#pendingCount = info.num_pending
@@ -86,8 +102,8 @@ export class OrderedConsumer {
 
   /** Deletes the consumer at JetStream, without waiting: JetStream would delete it by itself some seconds later. */
   delete(): void {
-    const { context, stream } = this.#log
-    if (this.#name !== undefined) context.manager.consumers.delete(stream.name, this.#name).catch(() => undefined)
+    const { consumers } = this.#client.manager
+    if (this.#name !== undefined) consumers.delete(this.#stream, this.#name).catch(() => undefined)
   }
 
   /** An error thrown here would end the library's reader. */
@@ -109,7 +125,7 @@ export class OrderedConsumer {
     this.#pendingCount = pendingCount
     if (deliverySequence !== this.#sequence)
       this.#lose(`${deliverySequence - this.#sequence} messages of the log are missing on the way`)
-    else this.#log.following.take(delivered)
+    else this.#sink.take(delivered)
   }
 
   /** A heartbeat, a question of flow control, or the end of the consumer. */
@@ -118,9 +134,9 @@ export class OrderedConsumer {
       if (CONSUMER_DELETED.test(headers?.description ?? '')) this.#lose('the consumer of the log was deleted')
       return
     }
-    const { LastConsumerSeqHdr, LastStreamSeqHdr, ConsumerStalledHdr } = this.#log.context.jetStream.JsHeaders
+    const { LastConsumerSeqHdr, LastStreamSeqHdr, ConsumerStalledHdr } = this.#client.jetStream.JsHeaders
     const stalled = headers.get(ConsumerStalledHdr)
-    if (stalled !== '') this.#log.link.connection.publish(stalled)
+    if (stalled !== '') this.#client.connection.publish(stalled)
     if (headers.has(LastConsumerSeqHdr))
       this.#heartbeat(Number(headers.get(LastConsumerSeqHdr)), Number(headers.get(LastStreamSeqHdr)))
     else message.respond()
@@ -140,26 +156,25 @@ export class OrderedConsumer {
   }
 
   #idle(streamSequence: number): void {
-    this.#log.following.idle(streamSequence)
+    this.#sink.idle(streamSequence)
     if (this.#isOver || this.#stillCount === 0 || this.#stillCount % HEARTBEATS_PER_COMPARISON !== 0) return
     // Without an answer nothing is known: it is asked again, and the consumer's heartbeats end with its stream.
-    this.#log.following.compare().catch(() => undefined)
+    this.#sink.compare().catch(() => undefined)
   }
 
   #askForPending(): void {
-    const { context, stream } = this.#log
     if (this.#name === undefined || this.#isAsking) return
     this.#isAsking = true
-    context.manager.consumers
-      .info(stream.name, this.#name)
+    this.#client.manager.consumers
+      .info(this.#stream, this.#name)
       .then(
         (info) => {
           const isAllHere = info.num_pending === 0 && info.delivered.consumer_seq === this.#sequence
           if (this.#isOver || !isAllHere) return
           this.#pendingCount = 0
-          this.#log.following.idle()
+          this.#sink.idle()
         },
-        (cause: unknown) => this.#lose(this.#log.explained(cause).message),
+        (cause: unknown) => this.#lose(explained(cause, this.#client).message),
       )
       .finally(() => {
         this.#isAsking = false
@@ -169,6 +184,6 @@ export class OrderedConsumer {
   #lose(reason: string): void {
     if (this.#isOver) return
     this.stop()
-    this.#log.link.lose(new Error(reason))
+    this.#sink.lose(reason)
   }
 }

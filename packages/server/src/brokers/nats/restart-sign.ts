@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
-import type { NatsLog } from './log.js'
+import { explained, JETSTREAM_REASONS, type JetStreamClient, reasonOf } from './jetstream-errors.js'
 
 /** Text of a note in the log that nodes pass over. */
 const NOTE = 'run'
@@ -12,12 +11,14 @@ const MAX_WAIT_MS = 2_000
  * the stream. When they were all restarted, JetStream says that it was sent nothing (ADR 52). Its id is that of the run.
  */
 export class RestartSign {
-  readonly #log: NatsLog
+  readonly #client: JetStreamClient
+  readonly #stream: string
   /** Why JetStream refuses the consumer. All signs then count as set. */
   refusal: string | undefined
 
-  constructor(log: NatsLog) {
-    this.#log = log
+  constructor(client: JetStreamClient, stream: string) {
+    this.#client = client
+    this.#stream = stream
   }
 
   async isSet(id: string): Promise<boolean> {
@@ -28,14 +29,13 @@ export class RestartSign {
       return delivered.consumer_seq > 0
     } catch (cause) {
       if (this.#reasonOf(cause) === JETSTREAM_REASONS.consumerNotFound) return false
-      throw this.#log.explained(cause)
+      throw explained(cause, this.#client)
     }
   }
 
   /** Makes another one. Resolves to its id; '' when JetStream refuses it. */
   async set(): Promise<string> {
-    const { jetStream, manager } = this.#log.context
-    const { connection, subjects } = this.#log.link
+    const { jetStream, manager, connection, subjects } = this.#client
     const id = randomBytes(ID_BYTES).toString('hex')
     try {
       await this.#consumers.add(this.#stream, {
@@ -55,7 +55,7 @@ export class RestartSign {
     } catch (cause) {
       this.remove(id)
       // Not that it does not answer.
-      if (this.#reasonOf(cause) === undefined) throw this.#log.explained(cause)
+      if (this.#reasonOf(cause) === undefined) throw explained(cause, this.#client)
       this.refusal = String(cause)
       return ''
     }
@@ -67,15 +67,11 @@ export class RestartSign {
   }
 
   get #consumers() {
-    return this.#log.context.manager.consumers
-  }
-
-  get #stream(): string {
-    return this.#log.stream.name
+    return this.#client.manager.consumers
   }
 
   #reasonOf(cause: unknown): number | undefined {
-    return reasonOf(cause, this.#log.context.jetStream)
+    return reasonOf(cause, this.#client.jetStream)
   }
 }
 

@@ -1,11 +1,28 @@
+import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
-import type { LinkMessage } from '../remote/link.js'
-import type { NatsLink } from './link.js'
+import type { LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import type { Liveness } from '../remote/liveness.js'
+import type { NatsSubjects } from './subjects.js'
 
 export interface RoundWaiter {
   done(): void
   failed(cause: Error): void
+}
+
+/** What a {@link NatsSender} uses of its link. */
+export interface SenderLink {
+  readonly connection: NatsConnection
+  readonly context: LinkContext
+  readonly events: LinkEvents
+  readonly subjects: NatsSubjects
+  readonly liveness: Liveness
+  readonly log: SenderLog | undefined
+}
+
+export interface SenderLog {
+  readonly acks: { readonly isWaiting: boolean }
+  publish(subject: string, bytes: Uint8Array, message: LinkMessage, isLastOfTurn: boolean): void
 }
 
 /** What was sent between two pings. */
@@ -40,13 +57,13 @@ const MAX_UNCONFIRMED_BYTES = 262_144
 export class NatsSender {
   /** What the server has not confirmed, oldest first. No ping has ended the last one. */
   readonly #rounds: Round[] = [openRound()]
-  readonly #link: NatsLink
+  readonly #link: SenderLink
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
   #unconfirmedBytes = 0
   #isOver = false
 
-  constructor(link: NatsLink) {
+  constructor(link: SenderLink) {
     this.#link = link
   }
 

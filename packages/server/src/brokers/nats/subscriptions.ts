@@ -3,9 +3,8 @@ import { deferred } from '../../base/deferred.js'
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
-import type { NatsLink } from './link.js'
-import type { RoundWaiter } from './sender.js'
-import { subscriptionPatternsOf } from './subjects.js'
+import type { NatsSender, RoundWaiter } from './sender.js'
+import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
 export interface NatsSubscription {
   /** Greater than the id of any older subscription. */
@@ -25,9 +24,16 @@ interface Active {
   readonly handle: Subscription
 }
 
+/** What {@link NatsSubscriptions} use of their link. */
+export interface SubscriptionsLink {
+  readonly subjects: NatsSubjects
+  readonly sender: NatsSender
+  subscribe(subject: string, subscription: NatsSubscription): Subscription
+}
+
 /** The subscriptions of one connection: those that the bound patterns need. */
 export class NatsSubscriptions {
-  readonly #link: NatsLink
+  readonly #link: SubscriptionsLink
   readonly cover: SubscriptionCover
   readonly #byPattern = new Map<string, Active>()
   readonly #livePatterns = new Router()
@@ -36,7 +42,7 @@ export class NatsSubscriptions {
   /** Number of subscriptions that may bring messages: not yet refused, or not yet ended by the server. */
   #openCount = 0
 
-  constructor(link: NatsLink) {
+  constructor(link: SubscriptionsLink) {
     this.#link = link
     this.cover = new SubscriptionCover({
       subscriptionsOf: subscriptionPatternsOf,

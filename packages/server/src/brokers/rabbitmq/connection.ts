@@ -1,8 +1,23 @@
 import { addAbortListener } from 'node:events'
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib'
+import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { LinkContext, LinkEvents } from '../remote/link.js'
 import { OpenedSockets } from '../remote/opened-sockets.js'
 import { readTlsFiles } from '../remote/tls-files.js'
-import type { RabbitmqLinkOptions } from './link.js'
+import type { RabbitmqAddress, RabbitmqHost } from './address.js'
+import type { LogCursor } from './log-cursor.js'
+
+export interface RabbitmqLinkOptions {
+  readonly address: RabbitmqAddress
+  readonly host: RabbitmqHost
+  readonly context: LinkContext
+  readonly events: LinkEvents
+  readonly history: HistoryOptions
+  /** The node's, over all its links. */
+  readonly cursor: LogCursor
+  /** Patterns that are bound one by one; with more of them the node binds everything. */
+  readonly maxPatterns: number
+}
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib'
+import type { HistoryRules } from '../../ports/history-rules.js'
+import { hasHistory } from '../log/history-log.js'
+import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
-import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
-import type { RabbitmqLink } from './link.js'
+import { Acks, type AmqpConnection, PREFETCH_COUNT, type RabbitmqLinkOptions, watchChannel } from './connection.js'
 import { deliveryOf, keyOf } from './message-properties.js'
-import { BoundedBindings, QueueBindings } from './queue-bindings.js'
+import type { Publisher } from './publisher.js'
+import { BoundedBindings, QueueBindings, type QueueBindingsOptions } from './queue-bindings.js'
 import { QueueEmptied } from './queue-emptied.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
@@ -25,15 +28,17 @@ export class Consumer {
   readonly #acks: Acks
   readonly bindings: QueueBindings
   readonly #patterns: BoundedBindings
-  readonly #link: RabbitmqLink
+  readonly #events: LinkEvents
+  /** Rules of the log; their messages come from the log. Absent without a log. */
+  readonly #logged: HistoryRules | undefined
   readonly #queue: string
-  readonly emptied: QueueEmptied
+  readonly #emptied: QueueEmptied
   readonly liveness: Liveness
   #isStopped = false
 
   /** Declares the queue. The exchange must exist. */
-  static async open(connection: AmqpConnection, link: RabbitmqLink): Promise<Consumer> {
-    const { events, options } = link
+  static async open(connection: AmqpConnection, options: RabbitmqLinkOptions, publisher: Publisher): Promise<Consumer> {
+    const { events } = options
     const { namespace, node } = options.context
     const channel = await connection.model.createChannel()
     watchChannel(channel, events.lost)
@@ -48,7 +53,9 @@ export class Consumer {
       'x-dead-letter-routing-key': overflow,
     })
     await channel.prefetch(PREFETCH_COUNT)
-    const consumer = new Consumer(connection, channel, queue, link)
+    const emptied = new QueueEmptied(() => channel.checkQueue(queue), PREFETCH_COUNT)
+    const bound = { connection, queue, exchange: namespace, publisher, emptied, lost: events.lost }
+    const consumer = new Consumer(channel, options, bound)
     const take = (message: ConsumeMessage | null) => {
       if (message === null) events.lost(new Error('its queue was deleted'))
       else consumer.#take(message)
@@ -61,20 +68,21 @@ export class Consumer {
     return consumer
   }
 
-  private constructor(connection: AmqpConnection, channel: Channel, queue: string, link: RabbitmqLink) {
-    const { events, options } = link
+  private constructor(channel: Channel, options: RabbitmqLinkOptions, bound: Omit<QueueBindingsOptions, 'liveness'>) {
+    const { context, events, history, maxPatterns } = options
     this.#channel = channel
     this.#acks = new Acks(channel)
-    this.#link = link
-    this.#queue = queue
-    this.emptied = new QueueEmptied(() => channel.checkQueue(queue), PREFETCH_COUNT)
-    this.bindings = new QueueBindings(connection, queue, link)
-    this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
+    this.#events = events
+    this.#logged = hasHistory(history) ? history.history : undefined
+    this.#queue = bound.queue
+    this.#emptied = bound.emptied
     this.liveness = new Liveness({
-      intervalMs: options.context.heartbeatMs,
+      intervalMs: context.heartbeatMs,
       probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
+    this.bindings = new QueueBindings({ ...bound, liveness: this.liveness })
+    this.#patterns = new BoundedBindings(this.bindings, maxPatterns)
   }
 
   bind(pattern: string): Promise<void> {
@@ -93,26 +101,26 @@ export class Consumer {
   }
 
   #comesByLog(pattern: string): boolean {
-    return this.#link.logged?.covers(pattern) === true
+    return this.#logged?.covers(pattern) === true
   }
 
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
     this.liveness.alive()
-    this.emptied.takenCount++
+    this.#emptied.takenCount++
     this.#acks.add(message)
     if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)
     // A broader pattern matches it too, but it comes from the log.
-    if (key !== undefined && this.#link.logged?.ruleOf(key) !== undefined) {
-      this.#link.events.surplus()
+    if (key !== undefined && this.#logged?.ruleOf(key) !== undefined) {
+      this.#events.surplus()
       return
     }
     const delivery = deliveryOf(message)
-    if (delivery !== undefined) this.#link.events.deliver(delivery)
+    if (delivery !== undefined) this.#events.deliver(delivery)
     else {
       const text = JSON.stringify(message.fields.routingKey)
-      this.#link.events.malformed(`${text} is no key, or its text not valid UTF-8`, key)
+      this.#events.malformed(`${text} is no key, or its text not valid UTF-8`, key)
     }
   }
 

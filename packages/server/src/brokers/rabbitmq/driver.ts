@@ -60,11 +60,12 @@ export class RabbitmqDriver implements LinkDriver {
           address: this.#address,
           host,
           context,
+          events,
           history: this.#history,
           cursor: this.#cursor,
           maxPatterns: this.#limits.maxPatterns,
         }
-        const link = await RabbitmqLink.open(options, events, limit?.signal ?? signal)
+        const link = await RabbitmqLink.open(options, limit?.signal ?? signal)
         this.#first = index
         return link
       } catch (error) {

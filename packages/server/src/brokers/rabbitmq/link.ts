@@ -1,46 +1,29 @@
 import { addAbortListener } from 'node:events'
 import { WebMQError } from 'webmq-client/protocol'
-import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
-import type { RabbitmqAddress, RabbitmqHost } from './address.js'
-import { AmqpConnection } from './connection.js'
+import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
+import { AmqpConnection, type RabbitmqLinkOptions } from './connection.js'
 import { Consumer } from './consumer.js'
-import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
-
-export interface RabbitmqLinkOptions {
-  readonly address: RabbitmqAddress
-  readonly host: RabbitmqHost
-  readonly context: LinkContext
-  readonly history: HistoryOptions
-  /** The node's, over all its links. */
-  readonly cursor: LogCursor
-  /** Patterns that are bound one by one; with more of them the node binds everything. */
-  readonly maxPatterns: number
-}
 
 /**
  * Two connections to one broker, one to publish and one to consume. The end of either, or of a channel,
  * ends the link: a link is never mended.
  */
 export class RabbitmqLink implements Link {
-  readonly options: RabbitmqLinkOptions
-  readonly events: LinkEvents
-  /** Rules of the log; their messages come from the log. Absent without a log. */
-  readonly logged: HistoryRules | undefined
+  readonly #options: RabbitmqLinkOptions
   readonly #onLost: (cause: Error) => void
   readonly #connections: AmqpConnection[] = []
-  publisher: Publisher | undefined
-  consumer: Consumer | undefined
+  #publisher: Publisher | undefined
+  #consumer: Consumer | undefined
   #follow: LogFollow | undefined
   #isOpen = false
   #lostCause: Error | undefined
   #isClosed = false
 
-  static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
-    const link = new RabbitmqLink(options, events)
+  static async open(options: RabbitmqLinkOptions, signal: AbortSignal): Promise<RabbitmqLink> {
+    const link = new RabbitmqLink(options)
     using _listener = addAbortListener(signal, () => link.#abort())
     try {
       await link.#open(signal)
@@ -55,27 +38,22 @@ export class RabbitmqLink implements Link {
     }
   }
 
-  private constructor(options: RabbitmqLinkOptions, events: LinkEvents) {
-    this.options = options
-    const { history } = options
-    this.logged = hasHistory(history) ? history.history : undefined
-    this.events = {
-      ...events,
-      lost: (cause) => this.#lose(cause),
-      blocked: (isBlocked, reason) => {
-        if (isBlocked) this.consumer?.bindings.giveUpMarkers()
-        events.blocked(isBlocked, reason)
-      },
+  private constructor(options: RabbitmqLinkOptions) {
+    const { events } = options
+    const blocked: LinkEvents['blocked'] = (isBlocked, reason) => {
+      if (isBlocked) this.#consumer?.bindings.giveUpMarkers()
+      events.blocked(isBlocked, reason)
     }
+    this.#options = { ...options, events: { ...events, lost: this.#lose, blocked } }
     this.#onLost = events.lost
   }
 
   async bind(pattern: string): Promise<void> {
-    await this.consumer?.bind(pattern)
+    await this.#consumer?.bind(pattern)
   }
 
   async unbind(pattern: string): Promise<void> {
-    await this.consumer?.unbind(pattern)
+    await this.#consumer?.unbind(pattern)
   }
 
   get log(): LogFollow | undefined {
@@ -83,7 +61,7 @@ export class RabbitmqLink implements Link {
   }
 
   publish(message: LinkMessage): void {
-    this.publisher?.publish(message)
+    this.#publisher?.publish(message)
   }
 
   async close(): Promise<void> {
@@ -102,13 +80,15 @@ export class RabbitmqLink implements Link {
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
-    this.publisher = await Publisher.open(publishing, this)
-    this.consumer = await Consumer.open(consuming, this)
-    if (this.logged !== undefined) this.#follow = await LogFollow.open(publishing, consuming, this)
+    const options = this.#options
+    this.#publisher = await Publisher.open(publishing, options)
+    this.#consumer = await Consumer.open(consuming, options, this.#publisher)
+    const { liveness } = this.#consumer
+    if (hasHistory(options.history)) this.#follow = await LogFollow.open(publishing, consuming, options, liveness)
   }
 
   async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
-    const connection = await AmqpConnection.open(this.options, purpose, signal, this.#lose)
+    const connection = await AmqpConnection.open(this.#options, purpose, signal, this.#lose)
     this.#connections.push(connection)
     return connection
   }
@@ -126,8 +106,8 @@ export class RabbitmqLink implements Link {
   }
 
   #stop(): void {
-    this.publisher?.stop()
-    this.consumer?.stop()
+    this.#publisher?.stop()
+    this.#consumer?.stop()
     this.#follow?.stop()
   }
 

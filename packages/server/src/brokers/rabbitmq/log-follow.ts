@@ -6,15 +6,16 @@ import type { LogPlace } from '../../ports/shared-log.js'
 import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkDelivery, LinkLog, LogFollower } from '../remote/link.js'
-import { type AmqpConnection, watchChannel } from './connection.js'
+import type { Liveness } from '../remote/liveness.js'
+import { type AmqpConnection, type RabbitmqLinkOptions, watchChannel } from './connection.js'
 import { EpochWriter } from './epoch-writer.js'
-import type { RabbitmqLink } from './link.js'
-import { LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
+import { LogConsumer, type LogReadOptions } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { RestartSign, RulesSign } from './log-signs.js'
+import { findStart } from './log-start.js'
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
@@ -26,12 +27,6 @@ type FollowState =
   | { readonly name: 'continuing'; readonly untilOffset: number; readonly done: () => void }
   | { readonly name: 'following' }
   | { readonly name: 'stopped' }
-
-interface LogStart {
-  readonly offset: number
-  readonly epoch: LogEpoch
-  readonly isContinued: boolean
-}
 
 /**
  * RabbitMQ writes notes of its own at the beginning of a segment. They take one offset and are not delivered. A loss is
@@ -50,7 +45,8 @@ const END_PAUSE_MS = 100
  * record it remembers is still where it was (ADR 18).
  */
 export class LogFollow implements LinkLog {
-  readonly #link: RabbitmqLink
+  readonly #options: RabbitmqLinkOptions
+  readonly #liveness: Liveness
   readonly #cursor: LogCursor
   readonly #log: LogReadOptions
   readonly #records: EpochWriter
@@ -69,30 +65,42 @@ export class LogFollow implements LinkLog {
   /** Of the queue: the next that must come; `undefined` if the log begins with whatever comes first. */
   #nextOffset: number | undefined
 
-  /** Declares the log. The exchange must exist. */
-  static async open(publishing: AmqpConnection, consuming: AmqpConnection, link: RabbitmqLink): Promise<LogFollow> {
-    const { context, history } = link.options
+  /** Declares the log. The exchange must exist. @param liveness Of `consuming`. */
+  static async open(
+    publishing: AmqpConnection,
+    consuming: AmqpConnection,
+    options: RabbitmqLinkOptions,
+    liveness: Liveness,
+  ): Promise<LogFollow> {
+    const { context, events, history } = options
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
     const channel = await publishing.model.createChannel()
-    const log = { connection: consuming, queue, lost: link.events.lost }
-    watchChannel(channel, link.events.lost)
-    channel.on('return', () => link.events.lost(new Error('the log is gone')))
-    return new LogFollow(link, log, new EpochWriter(log, channel), publishing)
+    const log = { connection: consuming, queue, lost: events.lost }
+    watchChannel(channel, events.lost)
+    channel.on('return', () => events.lost(new Error('the log is gone')))
+    return new LogFollow(options, liveness, log, new EpochWriter(log, channel), publishing)
   }
 
-  private constructor(link: RabbitmqLink, log: LogReadOptions, records: EpochWriter, publishing: AmqpConnection) {
-    this.#link = link
-    this.#cursor = link.options.cursor
+  private constructor(
+    options: RabbitmqLinkOptions,
+    liveness: Liveness,
+    log: LogReadOptions,
+    records: EpochWriter,
+    publishing: AmqpConnection,
+  ) {
+    this.#options = options
+    this.#liveness = liveness
+    this.#cursor = options.cursor
     this.#log = log
     this.#records = records
-    const { context, history } = link.options
+    const { context, history } = options
     this.#sign = new RestartSign(publishing, context.namespace)
     this.#rules = new RulesSign(publishing, context.namespace, history.history)
   }
 
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    const { start, untilOffset } = await this.#findStart(after)
+    const { start, untilOffset } = await findStart(this.#log, this.#records, this.#sign, this.#cursor, after)
     if (this.#isStopped()) return
     this.#follower = follower
     this.#epoch = start.epoch
@@ -176,7 +184,7 @@ export class LogFollow implements LinkLog {
   /** AMQP does not tell how many replicas a stream has. An address of several servers is taken for that of a cluster. */
   async risk(): Promise<string | undefined> {
     const risks: string[] = []
-    if (this.#link.options.address.hosts.length === 1)
+    if (this.#options.address.hosts.length === 1)
       risks.push(
         `the address names one server: unless the stream ${this.#log.queue} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`,
       )
@@ -194,44 +202,9 @@ export class LogFollow implements LinkLog {
     return this.#state.name === 'stopped'
   }
 
-  /** Writes an epoch record; everything that was logged before the call stands before it. */
-  async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
-    const cursor = this.#cursor
-    const untilOffset = await this.#records.locate()
-    const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
-    if (state === 'same') {
-      const offset = cursor.seenOffset + 1
-      const epoch = new LogEpoch(offset, cursor.epoch)
-      return { start: { offset, epoch, isContinued: true }, untilOffset }
-    }
-    if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#records.locate(cursor.epoch)
-    await this.#sign.remove(cursor.epoch)
-    return { start: await this.#begin(denied, true), untilOffset: denied }
-  }
-
-  async #begin(toOffset: number, isThorough: boolean): Promise<LogStart> {
-    const { epoch, timeMs } = await scanLog(this.#log, toOffset, isThorough)
-    const offset = epoch.sinceOffset
-    this.#cursor.timeMs = timeMs
-    return { offset, epoch: new LogEpoch(offset, epoch.name), isContinued: false }
-  }
-
-  /** Compares the log with the cursor: the same log, another one, or unknown because the anchor has aged out. */
-  async #compare(after: Position, untilOffset: number): Promise<'same' | 'unknown' | 'another'> {
-    const cursor = this.#cursor
-    const { anchorOffset, epoch, seenOffset } = cursor
-    if (anchorOffset === undefined || epoch !== after.epoch) return 'unknown'
-    if (untilOffset <= seenOffset) return 'another'
-    // The first one there or after it: there is one.
-    const { offset, delivery, epochRecord } = await readLog(this.#log, anchorOffset, (record) => record)
-    if (offset > anchorOffset) return 'unknown'
-    return cursor.isAnchor(delivery?.source, epochRecord?.nonce) ? 'same' : 'another'
-  }
-
   #take(record: LogRecord): void {
     if (this.#isStopped()) return
-    this.#link.consumer?.liveness.alive()
+    this.#liveness.alive()
     const { offset, fingerprint, epochRecord, delivery } = record
     if (!this.#isNext(offset)) return
     if (epochRecord !== undefined) {
@@ -254,16 +227,16 @@ export class LogFollow implements LinkLog {
   #refuse({ offset, fingerprint, malformedKey }: LogRecord): void {
     const detail = 'not sent to the exchange, or with a key, a text or attributes that are not valid'
     this.#cursor.saw(offset)
-    const isLogged = malformedKey !== undefined && this.#link.logged?.ruleOf(malformedKey) !== undefined
+    const isLogged = malformedKey !== undefined && this.#options.history.history.ruleOf(malformedKey) !== undefined
     if (isLogged) this.#follower?.malformed(offset + 1, fingerprint, detail, malformedKey)
-    else if (malformedKey === undefined || isForStreamAlone(malformedKey)) this.#link.events.malformed(detail)
-    else this.#link.events.surplus()
+    else if (malformedKey === undefined || isForStreamAlone(malformedKey)) this.#options.events.malformed(detail)
+    else this.#options.events.surplus()
   }
 
   #deliver(delivery: LinkDelivery, { offset, fingerprint, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { key, source } = delivery
     this.#cursor.saw(offset, source)
-    if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
+    if (this.#options.history.history.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message(logged(delivery, offset + 1, fingerprint, timeMs))
   }
 
@@ -273,8 +246,8 @@ export class LogFollow implements LinkLog {
    * them.
    */
   #passOn(delivery: LinkDelivery): void {
-    if (isForStreamAlone(delivery.key)) this.#link.events.deliver(delivery)
-    else this.#link.events.surplus()
+    if (isForStreamAlone(delivery.key)) this.#options.events.deliver(delivery)
+    else this.#options.events.surplus()
   }
 
   /** Begins with the record that comes first, and finds holes. */
@@ -283,7 +256,7 @@ export class LogFollow implements LinkLog {
     else if (offset > this.#nextOffset + MAX_HOLE) {
       // Without the anchor the next link begins anew, instead of finding the same hole.
       this.#cursor.forget()
-      this.#link.events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
+      this.#options.events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
       return false
     }
     this.#nextOffset = offset + 1

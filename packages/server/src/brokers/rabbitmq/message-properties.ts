@@ -11,6 +11,8 @@ import {
 import type { LinkDelivery, LinkMessage, LinkSource } from '../remote/link.js'
 
 export const TEXT_TYPE = 'application/json'
+/** Type of the messages that a node sends to its own queue. */
+export const MARKER_TYPE = 'webmq-bound'
 export const BINARY_TYPE = 'application/octet-stream'
 /** Header of a node's message that has attributes. */
 const ATTRIBUTES_HEADER = 'webmq-attributes'

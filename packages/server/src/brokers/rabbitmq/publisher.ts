@@ -1,11 +1,16 @@
 import { type ConfirmChannel, IllegalOperationError, type Options } from 'amqplib'
 import type { LinkMessage } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
-import { type AmqpConnection, watchChannel } from './connection.js'
-import type { RabbitmqLink } from './link.js'
+import { type AmqpConnection, type RabbitmqLinkOptions, watchChannel } from './connection.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
-import { type AttributesForm, BINARY_TYPE, encodeMessageId, TEXT_TYPE, withAttributes } from './message-properties.js'
-import { MARKER_TYPE } from './queue-bindings.js'
+import {
+  type AttributesForm,
+  BINARY_TYPE,
+  encodeMessageId,
+  MARKER_TYPE,
+  TEXT_TYPE,
+  withAttributes,
+} from './message-properties.js'
 
 /**
  * The publishing half of a link. It has a connection of its own: a broker that runs out of memory stops reading from
@@ -14,7 +19,7 @@ import { MARKER_TYPE } from './queue-bindings.js'
 export class Publisher {
   readonly #connection: AmqpConnection
   readonly #channel: ConfirmChannel
-  readonly #link: RabbitmqLink
+  readonly #options: RabbitmqLinkOptions
   readonly #liveness: Liveness
   #logHeaders: Readonly<Record<string, string>> = {}
   readonly #hasByteHeaders: boolean
@@ -22,25 +27,25 @@ export class Publisher {
   #isStopped = false
 
   /** Declares the exchange, and begins. */
-  static async open(connection: AmqpConnection, link: RabbitmqLink): Promise<Publisher> {
+  static async open(connection: AmqpConnection, options: RabbitmqLinkOptions): Promise<Publisher> {
     const channel = await connection.model.createConfirmChannel()
-    watchChannel(channel, link.events.lost)
+    watchChannel(channel, options.events.lost)
     // Durable, and never deleted by us: queues of other programs are bound to it.
-    await channel.assertExchange(link.options.context.namespace, 'topic', { durable: true })
-    const publisher = new Publisher(connection, channel, link)
+    await channel.assertExchange(options.context.namespace, 'topic', { durable: true })
+    const publisher = new Publisher(connection, channel, options)
     connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
     return publisher
   }
 
-  private constructor(connection: AmqpConnection, channel: ConfirmChannel, link: RabbitmqLink) {
+  private constructor(connection: AmqpConnection, channel: ConfirmChannel, options: RabbitmqLinkOptions) {
     this.#connection = connection
     this.#channel = channel
-    this.#link = link
+    this.#options = options
     this.#hasByteHeaders = connection.hasByteHeaders
     this.#liveness = new Liveness({
-      intervalMs: link.options.context.heartbeatMs,
+      intervalMs: options.context.heartbeatMs,
       probe: () => this.#probe(),
-      silent: (detail) => link.events.lost(new Error(`publishing: ${detail}`)),
+      silent: (detail) => options.events.lost(new Error(`publishing: ${detail}`)),
     })
   }
 
@@ -63,15 +68,9 @@ export class Publisher {
     // What is sent in a turn of the event loop goes out together. No gain with TLS.
     this.#connection.sockets.batch()
     try {
-      this.#channel.publish(
-        this.#link.options.context.namespace,
-        key,
-        content,
-        this.#propertiesOf(message),
-        (error) => {
-          this.#settled(sequence, error)
-        },
-      )
+      this.#channel.publish(this.#options.context.namespace, key, content, this.#propertiesOf(message), (error) => {
+        this.#settled(sequence, error)
+      })
     } catch (cause) {
       // The channel has ended, which is reported where it is watched. Other errors mean that amqplib cannot encode it.
       if (!(cause instanceof IllegalOperationError)) this.#refuse(sequence, cause as Error)
@@ -91,7 +90,7 @@ export class Publisher {
       // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
       // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
       persistent: true,
-      messageId: encodeMessageId(this.#link.options.context.node, message),
+      messageId: encodeMessageId(this.#options.context.node, message),
       headers: attributes === undefined ? headers : withAttributes(headers, attributes, this.#formFor(message)),
     }
   }
@@ -103,7 +102,7 @@ export class Publisher {
 
   /** The same object for all messages of a millisecond: amqplib makes it a prototype, which is slow for a new one. */
   #headersForLog(): Readonly<Record<string, string>> {
-    const header = encodeLogHeader(this.#link.options.cursor.epoch, Date.now())
+    const header = encodeLogHeader(this.#options.cursor.epoch, Date.now())
     if (this.#logHeaders[LOG_HEADER] !== header) this.#logHeaders = { [LOG_HEADER]: header }
     return this.#logHeaders
   }
@@ -111,7 +110,7 @@ export class Publisher {
   #settled(sequence: number, error: Error | null): void {
     if (this.#isStopped) return
     this.#liveness.alive()
-    if (error === null) this.#link.events.confirmed(sequence, false)
+    if (error === null) this.#options.events.confirmed(sequence, false)
     else this.#refuse(sequence, error)
   }
 
@@ -121,13 +120,13 @@ export class Publisher {
    */
   #refuse(sequence: number, cause: Error): void {
     setImmediate(() => {
-      if (!this.#isStopped) this.#link.events.refused(sequence, cause)
+      if (!this.#isStopped) this.#options.events.refused(sequence, cause)
     })
   }
 
   /** Fails, and ends the channel, if somebody has deleted the exchange. */
   #probe(): void {
-    this.#channel.checkExchange(this.#link.options.context.namespace).then(
+    this.#channel.checkExchange(this.#options.context.namespace).then(
       () => this.#liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,
@@ -139,6 +138,6 @@ export class Publisher {
     this.#isBlocked = isBlocked
     // The broker does not read from this connection now, and answers nothing. It still sends AMQP heartbeats.
     this.#liveness.isPaused = isBlocked
-    this.#link.events.blocked(isBlocked, reason)
+    this.#options.events.blocked(isBlocked, reason)
   }
 }

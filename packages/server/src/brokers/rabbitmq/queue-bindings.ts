@@ -1,17 +1,28 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import type { Liveness } from '../remote/liveness.js'
 import { bindingOf } from './binding-of.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, PRECONDITION_FAILED, replyCodeOf } from './errors.js'
-import type { RabbitmqLink } from './link.js'
-import { keyHash } from './message-properties.js'
-
-/** Type of the messages that this node sends to its own queue. */
-export const MARKER_TYPE = 'webmq-bound'
+import { keyHash, MARKER_TYPE } from './message-properties.js'
+import type { Publisher } from './publisher.js'
+import type { QueueEmptied } from './queue-emptied.js'
 
 /** A topic permission forbids the pattern, or RabbitMQ itself: any other error ends the link. */
 const FORBIDDEN: readonly (number | undefined)[] = [ACCESS_REFUSED, PRECONDITION_FAILED]
+
+export interface QueueBindingsOptions {
+  readonly connection: AmqpConnection
+  readonly queue: string
+  readonly exchange: string
+  /** Sends the markers. */
+  readonly publisher: Publisher
+  readonly emptied: QueueEmptied
+  /** Hears of each answer. */
+  readonly liveness: Liveness
+  readonly lost: (cause: Error) => void
+}
 
 /** A channel takes one change at a time: each is a round trip. */
 interface Lane {
@@ -40,9 +51,7 @@ const LANES = 4
  * change then opens another.
  */
 export class QueueBindings {
-  readonly #connection: AmqpConnection
-  readonly #queue: string
-  readonly #link: RabbitmqLink
+  readonly #options: QueueBindingsOptions
   /** Settles when the last `unbind` is made. */
   #unbound: Promise<void> = Promise.resolve()
   readonly #lanes = Array.from({ length: LANES }, (): Lane => ({ channel: undefined, last: Promise.resolve() }))
@@ -51,10 +60,8 @@ export class QueueBindings {
   #markerCount = 0
   #isStopped = false
 
-  constructor(connection: AmqpConnection, queue: string, link: RabbitmqLink) {
-    this.#connection = connection
-    this.#queue = queue
-    this.#link = link
+  constructor(options: QueueBindingsOptions) {
+    this.#options = options
   }
 
   /** @throws {WebMQError} `E_BROKER_REFUSED` when the broker forbids it. */
@@ -76,7 +83,7 @@ export class QueueBindings {
 
   /** The broker takes no messages: markers under way come late. What waits for one waits for an empty queue instead. */
   giveUpMarkers(): void {
-    for (const made of this.#marked.values()) this.#awaitEmptied(made)
+    for (const made of this.#marked.values()) this.#options.emptied.wait(made)
     this.#marked.clear()
   }
 
@@ -91,15 +98,14 @@ export class QueueBindings {
     const before = isBind ? [lane.last, this.#unbound] : this.#lanes.map(({ last }) => last)
     lane.last = Promise.all(before)
       .then(() => this.#make(lane, isBind, pattern, made))
-      .catch(this.#link.events.lost)
+      .catch(this.#options.lost)
     if (!isBind) this.#unbound = lane.last
     return made.promise
   }
 
   async #make(lane: Lane, isBind: boolean, pattern: string, made: Deferred<void>): Promise<void> {
     if (this.#isStopped) return
-    const queue = this.#queue
-    const exchange = this.#link.options.context.namespace
+    const { queue, exchange } = this.#options
     lane.channel ??= await this.#open()
     try {
       if (isBind) await lane.channel.bindQueue(queue, exchange, pattern)
@@ -110,26 +116,22 @@ export class QueueBindings {
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
     }
-    this.#link.consumer?.liveness.alive()
+    this.#options.liveness.alive()
     if (isBind) this.#mark(made)
     else made.resolve()
   }
 
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
-    if (this.#link.publisher?.mark(this.#queue, marker) === true) this.#marked.set(marker, made)
-    else this.#awaitEmptied(made)
-  }
-
-  #awaitEmptied(made: Deferred<void>): void {
-    this.#link.consumer?.emptied.wait(made)
+    if (this.#options.publisher.mark(this.#options.queue, marker)) this.#marked.set(marker, made)
+    else this.#options.emptied.wait(made)
   }
 
   async #open(): Promise<Channel> {
-    const channel = await this.#connection.model.createChannel()
+    const channel = await this.#options.connection.model.createChannel()
     watchChannel(channel, (cause) => {
       // The call that the broker forbids tells its caller.
-      if (!FORBIDDEN.includes(replyCodeOf(cause))) this.#link.events.lost(cause)
+      if (!FORBIDDEN.includes(replyCodeOf(cause))) this.#options.lost(cause)
     })
     return channel
   }

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import type { LogPlace, SharedLog } from '../../ports/shared-log.js'
@@ -7,8 +8,8 @@ import type { LinkEvents, LinkLog, LinkMessage, LogFollower } from '../remote/li
 import { refusesWrites } from './error.js'
 import { appendScript, type LogCall, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch, LogReader, type LogStart } from './log-reader.js'
-import type { RedisPair } from './pair.js'
-import type { ReceivedMessage } from './subscriber.js'
+import type { RedisPublisher } from './publisher.js'
+import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
@@ -16,10 +17,18 @@ const VOUCH_POLL_MS = 50
 /** A server that refuses writes is asked this often whether it still does. */
 const WRITABLE_POLL_MS = 1_000
 
+/** The server that has the log, over one link. */
+export interface LogServer {
+  ask<T>(send: (redis: Redis) => Promise<T>): Promise<T>
+  subscribe(kind: SubscriptionKind, name: string): Promise<void>
+  lose(cause: unknown): void
+}
+
 /** The log over one link: it appends messages, and follows the log. */
 export class LogLink implements LinkLog {
   readonly #log: RedisLog
-  readonly #pair: RedisPair
+  readonly #server: LogServer
+  readonly #publisher: RedisPublisher
   readonly #events: LinkEvents
   readonly #channel: Buffer
   #reader: LogReader | undefined
@@ -31,19 +40,22 @@ export class LogLink implements LinkLog {
   /** Runs while the server refuses writes. */
   #writableTimer: NodeJS.Timeout | undefined
 
-  constructor(log: RedisLog, pair: RedisPair, events: LinkEvents) {
+  constructor(log: RedisLog, server: LogServer, publisher: RedisPublisher, events: LinkEvents) {
     this.#log = log
-    this.#pair = pair
+    this.#server = server
+    this.#publisher = publisher
     this.#events = events
     this.#channel = Buffer.from(log.channel)
   }
 
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     const log = this.#log
-    const pair = this.#pair
-    const reader = new LogReader(pair, log, follower)
+    const server = this.#server
+    const pageFrom = (from: string, count: number) =>
+      server.ask((redis) => redis.xrangeBuffer(log.stream, from, '+', 'COUNT', count))
+    const reader = new LogReader(pageFrom, log, follower)
     this.#reader = reader
-    const start = await openLog(log, pair, after, this.#subscribe())
+    const start = await openLog(log, server, after, this.#subscribe())
     if (reader.isStopped) return
     await reader.read(start)
     if (!reader.isStopped) this.#createCall = log.calls(start.reign)
@@ -55,7 +67,7 @@ export class LogLink implements LinkLog {
     await this.#subscribe()
     this.#isOverhearing = true
     // What this node publishes is not logged.
-    await this.#pair
+    await this.#server
       .ask((redis) => redis.hdel(this.#log.state, 'rules'))
       .catch((cause: Error) => {
         if (!(cause instanceof WebMQError) && !refusesWrites(cause)) throw cause
@@ -64,18 +76,18 @@ export class LogLink implements LinkLog {
   }
 
   async isSigned(): Promise<boolean> {
-    return (await this.#pair.ask((redis) => redis.hget(this.#log.state, 'rules'))) === this.#log.rules
+    return (await this.#server.ask((redis) => redis.hget(this.#log.state, 'rules'))) === this.#log.rules
   }
 
   async unsign(): Promise<void> {
-    await this.#pair.ask((redis) => redis.hset(this.#log.state, 'rules', ''))
+    await this.#server.ask((redis) => redis.hset(this.#log.state, 'rules', ''))
   }
 
   /** All links are lost by it. */
   async begin(): Promise<never> {
     const { keys, leadArguments, publishScript, rules } = this.#log
     const call = [...keys, ...leadArguments, '', '0', '', '', '2', publishScript, rules]
-    await this.#pair.ask((redis) => redis.evalsha(openScript.sha, keys.length, ...call))
+    await this.#server.ask((redis) => redis.evalsha(openScript.sha, keys.length, ...call))
     throw new Error('another epoch of the log has begun')
   }
 
@@ -96,7 +108,7 @@ export class LogLink implements LinkLog {
   /** A small write as the scripts make them, beside what they keep. */
   async #askWhetherWritable(): Promise<void> {
     try {
-      await this.#pair.ask((redis) => redis.hset(this.#log.state, 'asked', Date.now()))
+      await this.#server.ask((redis) => redis.hset(this.#log.state, 'asked', Date.now()))
     } catch (error) {
       // Any other error says nothing about room: the next message that is logged will tell.
       if (error instanceof Error && refusesWrites(error)) return
@@ -113,7 +125,7 @@ export class LogLink implements LinkLog {
   }
 
   async end(): Promise<LogPlace> {
-    const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
+    const [epoch, end] = await this.#server.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
 
@@ -123,11 +135,11 @@ export class LogLink implements LinkLog {
       if (this.#signRefusal === undefined) return undefined
       return `this node logs nothing and cannot note that there, so who comes back to another one may miss in silence what it published: ${this.#signRefusal}`
     }
-    const info = await this.#pair.ask((redis) => redis.info('persistence'))
+    const info = await this.#server.ask((redis) => redis.info('persistence'))
     if (/^aof_enabled:0/m.test(info)) {
       return 'appendonly is no: a Redis that is killed, or whose machine fails, loses what it took after its last snapshot'
     }
-    const fsync = await this.#pair.ask((redis) => redis.config('GET', 'appendfsync'))
+    const fsync = await this.#server.ask((redis) => redis.config('GET', 'appendfsync'))
     const policy = Array.isArray(fsync) ? String(fsync[1]) : undefined
     if (policy === undefined || policy === 'always') return undefined
     const lost = policy === 'everysec' ? 'the last one or two seconds' : 'what the system has not written to its disk'
@@ -136,7 +148,7 @@ export class LogLink implements LinkLog {
 
   /** Appends a message to the log. Only after `follow`. */
   append(message: LinkMessage): void {
-    if (this.#createCall !== undefined) this.#pair.publisher.append(this.#createCall, message)
+    if (this.#createCall !== undefined) this.#publisher.append(this.#createCall, message)
   }
 
   /** Takes a message of the log's channel; returns `false` for any other message. */
@@ -146,12 +158,12 @@ export class LogLink implements LinkLog {
     if (batch !== undefined && this.#isOverhearing) this.#overheard(batch)
     const broken = batch === undefined ? undefined : this.#reader?.take(batch)
     if (batch === undefined) this.#events.malformed('no messages of the log, to its channel')
-    if (broken !== undefined) this.#pair.lose(broken)
+    if (broken !== undefined) this.#server.lose(broken)
     return true
   }
 
   #subscribe(): Promise<void> {
-    return this.#pair.subscribe(this.#pair.options.isShard ? 'shard' : 'channel', this.#log.channel)
+    return this.#server.subscribe(this.#log.channelKind, this.#log.channel)
   }
 
   #overheard(batch: LogBatch): void {
@@ -171,19 +183,19 @@ export class LogLink implements LinkLog {
  */
 async function openLog(
   log: RedisLog,
-  pair: RedisPair,
+  server: LogServer,
   after: Position | undefined,
   subscribed: Promise<void>,
 ): Promise<LogStart> {
-  const scripts = [appendScript, openScript].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source)))
-  await Promise.all([assertRunId(pair), subscribed, ...scripts])
+  const scripts = [appendScript, openScript].map(({ source }) => server.ask((redis) => redis.script('LOAD', source)))
+  await Promise.all([assertRunId(server), subscribed, ...scripts])
   const position = [after?.epoch ?? '', String(after?.offset ?? 0), log.timeAt(after?.offset)]
   const lead = [...log.keys, ...log.leadArguments, ...position]
   const { publishScript, rules, followedUntilMs } = log
   const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
   for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
     const isLastCall = leftMs <= 0 ? '1' : '0'
-    const reply = await pair.ask((redis) =>
+    const reply = await server.ask((redis) =>
       redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript, rules),
     )
     const [epoch, offset, isContinued, reign, began] = Array.isArray(reply) ? reply.map(String) : []
@@ -200,8 +212,8 @@ async function openLog(
 }
 
 /** Without it, nobody could see that the log may have lost its end. */
-async function assertRunId(pair: RedisPair): Promise<void> {
-  const info = await pair.ask((redis) => redis.info('server'))
+async function assertRunId(server: LogServer): Promise<void> {
+  const info = await server.ask((redis) => redis.info('server'))
   if (/^run_id:\w+/m.test(info)) return
   const detail = 'a Redis whose INFO has no run_id cannot hold a log: a restart would go unnoticed'
   throw new WebMQError('E_BROKER_REFUSED', { detail })

@@ -3,7 +3,6 @@ import { fingerprintOfPlace, fingerprintOfSource } from '../log/fingerprint.js'
 import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { RedisLog } from './log.js'
-import type { RedisPair } from './pair.js'
 
 /** Consecutive messages of the log, as published on its channel. */
 export interface LogBatch {
@@ -56,9 +55,12 @@ const MAX_WAITING_BYTES = 8_388_608
 /** An entry of the stream, as XRANGE returns it: id, then fields and values. */
 type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
+/** Reads at most `count` entries of the stream. */
+type PageFrom = (from: string, count: number) => Promise<readonly Entry[]>
+
 /** Reads the log once: the stream page by page up to the end, then the channel. */
 export class LogReader {
-  readonly #pair: RedisPair
+  readonly #pageFrom: PageFrom
   readonly #log: RedisLog
   readonly #follower: LogFollower
   #epoch = ''
@@ -72,8 +74,8 @@ export class LogReader {
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
-  constructor(pair: RedisPair, log: RedisLog, follower: LogFollower) {
-    this.#pair = pair
+  constructor(pageFrom: PageFrom, log: RedisLog, follower: LogFollower) {
+    this.#pageFrom = pageFrom
     this.#log = log
     this.#follower = follower
   }
@@ -110,10 +112,7 @@ export class LogReader {
   async #readPages(): Promise<void> {
     let count = FIRST_PAGE_COUNT
     for (let isEnd = false; !isEnd && !this.isStopped; ) {
-      const from = `${this.#offset + 1}`
-      const entries: readonly Entry[] = await this.#pair.ask((redis) =>
-        redis.xrangeBuffer(this.#log.stream, from, '+', 'COUNT', count),
-      )
+      const entries = await this.#pageFrom(`${this.#offset + 1}`, count)
       if (this.isStopped) return
       let byteCount = 0
       for (const entry of entries) byteCount += this.#takeEntry(entry)

@@ -1,13 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { ChainableCommander, Redis } from 'ioredis'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { hasHistory } from '../log/history-log.js'
 import type { LinkMessage } from '../remote/link.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 import { APPEND } from './append.lua.js'
 import { OPEN } from './open.lua.js'
-import type { RedisPair } from './pair.js'
 import { PRELUDE } from './prelude.lua.js'
 import { publishScriptOf } from './publish.lua.js'
+import type { SubscriptionKind } from './subscriber.js'
 
 const EPOCH_BYTES = 4
 
@@ -24,6 +25,7 @@ function scriptOf(text: string) {
 export class RedisLog {
   /** `<namespace>/log`. In a cluster it ends with braces that put all keys of the log into one slot. */
   readonly channel: string
+  readonly channelKind: SubscriptionKind
   readonly stream: string
   /** A hash: where the log ends, and its epoch. */
   readonly state: string
@@ -47,6 +49,7 @@ export class RedisLog {
     const name = isCluster ? `${namespace}/log:{${namespace}}` : `${namespace}/log`
     this.#options = options
     this.channel = name
+    this.channelKind = isCluster ? 'shard' : 'channel'
     this.stream = name
     this.state = `${name}/state`
     this.keys = [name, this.state, `${name}/ids`, `${name}/ids-before`, `${name}/checkpoints`]
@@ -143,12 +146,12 @@ export class LogCall {
   }
 
   /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
-  accepted(answer: string, pair: RedisPair): void {
+  accepted(answer: string, reports: { confirmed(sequence: number, duplicateOf?: LogPlace): void }): void {
     const [epoch = '', , known] = answer.split(' ')
     const duplicates = known?.split(',')
     for (const [index, sequence] of this.sequences.entries()) {
       const first = duplicates?.[index] ?? ''
-      pair.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
+      reports.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
     }
   }
 }

@@ -6,8 +6,8 @@ import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { isPassing, isReply, redisError, refusesWrites, singleServerError } from './error.js'
-import { LogLink } from './log-link.js'
-import { RedisPublisher } from './publisher.js'
+import { LogLink, type LogServer } from './log-link.js'
+import { type PublisherReports, RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, SUBSCRIBE, type SubscriptionKind, UNSUBSCRIBE } from './subscriber.js'
 
 export interface RedisPairOptions extends RedisLinkOptions {
@@ -31,8 +31,8 @@ export interface RedisPairEvents extends LinkEvents {
  * A heartbeat is published on one and must arrive on the other. An answer to PING would prove less: the connection may
  * have lost its subscriptions, or lead to another server than the publishing one.
  */
-export class RedisPair {
-  readonly options: RedisPairOptions
+export class RedisPair implements LogServer, PublisherReports {
+  readonly #options: RedisPairOptions
   readonly publisher: RedisPublisher
   readonly log: LogLink | undefined
   readonly #subscriber: RedisSubscriber
@@ -53,14 +53,18 @@ export class RedisPair {
     events: RedisPairEvents,
     [publishing, subscribed]: readonly [RedisConnection, RedisConnection],
   ) {
-    this.options = options
+    this.#options = options
     this.#events = events
     this.#publishing = publishing
     this.#subscribed = subscribed
     this.#heartbeatChannel = Buffer.from(options.heartbeatChannel)
-    this.#subscriber = new RedisSubscriber(subscribed.redis, this)
-    this.publisher = new RedisPublisher(this, publishing.redis)
-    if (options.hasLog) this.log = new LogLink(options.log, this, events)
+    this.#subscriber = new RedisSubscriber(
+      subscribed.redis,
+      (message) => this.#deliver(message),
+      (cause) => this.lose(cause),
+    )
+    this.publisher = new RedisPublisher(publishing.redis, options.context.node, options.isShard, this)
+    if (options.hasLog) this.log = new LogLink(options.log, this, this.publisher, events)
     // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
@@ -134,7 +138,7 @@ export class RedisPair {
   }
 
   #errorOf(cause: unknown): Error {
-    const { hideSecrets, isShard } = this.options
+    const { hideSecrets, isShard } = this.#options
     const error = redisError(cause, hideSecrets)
     return isShard ? error : singleServerError(error)
   }
@@ -149,7 +153,7 @@ export class RedisPair {
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { heartbeatChannel, isShard } = this.options
+    const { heartbeatChannel, isShard } = this.#options
     const aborted = deferred<never>()
     signal.addEventListener('abort', () => aborted.reject(signal.reason), { once: true })
     const ended = Promise.race([this.#publishing.ended, this.#subscribed.ended]).then((cause) => {
@@ -167,7 +171,7 @@ export class RedisPair {
   }
 
   #watch(): void {
-    const { heartbeatMs: intervalMs } = this.options.context
+    const { heartbeatMs: intervalMs } = this.#options.context
     const probe = () => this.#loseIfFails(this.#sendHeartbeat())
     const livenessOf = (name: string) =>
       new Liveness({ intervalMs, probe, silent: (detail) => this.lose(new Error(`the ${name} connection: ${detail}`)) })
@@ -181,7 +185,7 @@ export class RedisPair {
   }
 
   async #sendHeartbeat(): Promise<void> {
-    const { heartbeatChannel, isShard } = this.options
+    const { heartbeatChannel, isShard } = this.#options
     await this.ask((redis) => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')))
   }
 
@@ -191,7 +195,7 @@ export class RedisPair {
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
   }
 
-  deliver(message: ReceivedMessage): void {
+  #deliver(message: ReceivedMessage): void {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
     if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()

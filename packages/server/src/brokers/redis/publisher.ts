@@ -1,9 +1,9 @@
 import type { ChainableCommander, Redis } from 'ioredis'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { encodeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
 import { LogCall } from './log.js'
-import type { RedisPair } from './pair.js'
 
 interface ChannelMessage {
   readonly channel: string
@@ -13,24 +13,39 @@ interface ChannelMessage {
 
 type Outgoing = ChannelMessage | LogCall
 
+/** What a {@link RedisPublisher} reports. */
+export interface PublisherReports {
+  /** The server has answered. */
+  alive(): void
+  /** @param duplicateOf As in {@link LinkEvents.confirmed}. */
+  confirmed(sequence: number, duplicateOf?: LogPlace): void
+  refused(sequence: number, reply: Error): void
+  lose(cause: unknown): void
+}
+
 /** A pipeline joins its commands into one buffer before it writes them: this bounds the buffer. */
 const MAX_PIPELINE_BYTES = 262_144
 
 /** Publishes over one connection. All messages of a turn go out in one pipeline, which is one write. */
 export class RedisPublisher {
-  readonly #pair: RedisPair
   readonly #redis: Redis
+  readonly #node: string
+  readonly #isShard: boolean
+  readonly #reports: PublisherReports
   #waiting: Outgoing[] = []
   readonly #flush = () => this.#send()
 
-  constructor(pair: RedisPair, redis: Redis) {
-    this.#pair = pair
+  /** @param isShard Channels are sharded. */
+  constructor(redis: Redis, node: string, isShard: boolean, reports: PublisherReports) {
     this.#redis = redis
+    this.#node = node
+    this.#isShard = isShard
+    this.#reports = reports
   }
 
   /** @param key Given when the channel does not tell the key; the envelope then holds it. */
   publish(channel: string, message: LinkMessage, key?: string): void {
-    const envelope = encodeEnvelope(this.#pair.options.context.node, message, key)
+    const envelope = encodeEnvelope(this.#node, message, key)
     this.#add({ channel, envelope, sequence: message.sequence })
   }
 
@@ -38,7 +53,7 @@ export class RedisPublisher {
   append(createCall: () => LogCall, message: LinkMessage): void {
     const last = this.#waiting.at(-1)
     const call = last instanceof LogCall && last.hasRoom ? last : createCall()
-    call.add(message, encodeEnvelope(this.#pair.options.context.node, message, message.key))
+    call.add(message, encodeEnvelope(this.#node, message, message.key))
     if (call !== last) this.#add(call)
   }
 
@@ -65,7 +80,7 @@ export class RedisPublisher {
 
   /** It rejects for an answer that nobody expects, or an error of the library: the messages stay unanswered. */
   #sendGuarded(batch: readonly Outgoing[]): void {
-    this.#sendBatch(batch).catch((cause: unknown) => this.#pair.lose(cause))
+    this.#sendBatch(batch).catch((cause: unknown) => this.#reports.lose(cause))
   }
 
   async #sendBatch(batch: readonly Outgoing[]): Promise<void> {
@@ -77,14 +92,14 @@ export class RedisPublisher {
         (reply) => [null, reply] as const,
         (error: Error) => [error, undefined] as const,
       )
-      this.#pair.alive()
+      this.#reports.alive()
       this.#settle(first, result)
       return
     }
     const pipeline = redis.pipeline()
     for (const outgoing of batch) void this.#command(pipeline, outgoing)
     const results = (await pipeline.exec()) ?? []
-    this.#pair.alive()
+    this.#reports.alive()
     for (let index = 0; index < results.length; index++) this.#settle(batch[index], results[index])
   }
 
@@ -93,7 +108,7 @@ export class RedisPublisher {
   #command(commander: Redis | ChainableCommander, outgoing: Outgoing): unknown {
     if (outgoing instanceof LogCall) return outgoing.send(commander)
     const { channel, envelope } = outgoing
-    return this.#pair.options.isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
+    return this.#isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
   }
 
   #settle(outgoing: Outgoing | undefined, result: readonly [error: Error | null, reply: unknown] | undefined): void {
@@ -105,12 +120,12 @@ export class RedisPublisher {
   }
 
   #accepted(outgoing: Outgoing, reply: unknown): void {
-    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#pair)
-    else this.#pair.confirmed(outgoing.sequence)
+    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#reports)
+    else this.#reports.confirmed(outgoing.sequence)
   }
 
   #refused(outgoing: Outgoing, reply: Error): void {
     const sequences = outgoing instanceof LogCall ? outgoing.sequences : [outgoing.sequence]
-    for (const sequence of sequences) this.#pair.refused(sequence, reply)
+    for (const sequence of sequences) this.#reports.refused(sequence, reply)
   }
 }

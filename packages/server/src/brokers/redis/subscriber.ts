@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis'
 import { type Deferred, deferred } from '../../base/deferred.js'
-import type { RedisPair } from './pair.js'
 
 /** What a connection subscribes to: a channel, a glob, or a channel of a cluster's shard. */
 export type SubscriptionKind = 'channel' | 'glob' | 'shard'
@@ -29,14 +28,13 @@ export class RedisSubscriber {
   #waiting: Request[] = []
   readonly #flush: () => void
 
-  constructor(redis: Redis, pair: RedisPair) {
-    // Thrown on, an error would end the process.
-    const failed = (cause: unknown) => pair.lose(cause)
+  /** @param failed Called for an error of `deliver`, too: thrown on, it would end the process. */
+  constructor(redis: Redis, deliver: (message: ReceivedMessage) => void, failed: (cause: unknown) => void) {
     this.#redis = redis
     this.#flush = () => void this.#send().catch(failed)
     const take = (message: ReceivedMessage) => {
       try {
-        pair.deliver(message)
+        deliver(message)
       } catch (cause) {
         failed(cause)
       }

@@ -5,17 +5,28 @@ import { deferred } from '../../base/deferred.js'
 import { limitedSignal } from '../../base/limited-signal.js'
 import { within } from '../../base/within.js'
 import { BROKER_BACKOFF, fullJitterMs } from './backoff.js'
-import type { RemoteBroker } from './broker.js'
-import type { Link } from './link.js'
+import type { Link, LinkEvents } from './link.js'
 
 /** Limit for one attempt to connect and to bring all bindings live. */
 const MAX_ATTEMPT_MS = 30_000
 /** A link that lasts shorter than this counts as a failed attempt, so the backoff keeps growing. */
 const MIN_UPTIME_MS = 1_000
 
+/** What becomes of each link. */
+export interface LinkOwner {
+  /** Handles the events of one link; `isCurrent` turns false when it is lost or closed. */
+  linkEvents(isCurrent: () => boolean): Omit<LinkEvents, 'lost'>
+  connect(events: LinkEvents, signal: AbortSignal): Promise<Link>
+  /** Makes a new link ready; when it rejects, the link is given up. */
+  prepare(link: Link, isFirst: boolean): Promise<void>
+  established(link: Link): void
+  /** There is no link: it is lost, established or not, or an attempt has failed. */
+  lost(cause: Error): void
+}
+
 /** Keeps one link at a time and replaces a lost one, until stopped. */
 export class LinkKeeper {
-  readonly #broker: RemoteBroker
+  readonly #owner: LinkOwner
   readonly #stopping = new AbortController()
   readonly #signal = this.#stopping.signal
   #failedCount = 0
@@ -25,8 +36,8 @@ export class LinkKeeper {
   #running: Promise<void> | undefined
   readonly #stopped = aborted(this.#signal)
 
-  constructor(broker: RemoteBroker) {
-    this.#broker = broker
+  constructor(owner: LinkOwner) {
+    this.#owner = owner
   }
 
   /**
@@ -83,7 +94,7 @@ export class LinkKeeper {
         const error = asError(cause)
         const waitMs = this.#nextWaitMs()
         if (isLast(error, waitMs)) throw error
-        if (!this.#signal.aborted) this.#broker.unlink(error)
+        if (!this.#signal.aborted) this.#owner.lost(error)
         await this.#sleep(waitMs)
       }
     }
@@ -93,13 +104,13 @@ export class LinkKeeper {
   async #establish(limitMs: number): Promise<void> {
     using limited = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
     const { signal } = limited
-    const managed = new ManagedLink((cause) => this.#broker.lost(cause))
-    const events = { ...this.#broker.linkEvents(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
+    const managed = new ManagedLink((cause) => this.#owner.lost(cause))
     const tooLate = aborted(signal).then(() => {
       throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
     })
     tooLate.catch(() => undefined)
-    const connecting = this.#broker.connect(events, signal).then((link) => managed.begin(link))
+    const events = { ...this.#owner.linkEvents(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
+    const connecting = this.#owner.connect(events, signal).then((link) => managed.begin(link))
     try {
       const link = await Promise.race([connecting, tooLate])
       const isFirst = this.#isFirst
@@ -108,10 +119,10 @@ export class LinkKeeper {
         throw cause
       })
       failed.catch(() => undefined)
-      await Promise.race([this.#broker.prepare(link, isFirst), failed, tooLate])
+      await Promise.race([this.#owner.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
-      this.#broker.established(link)
+      this.#owner.established(link)
     } catch (error) {
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)

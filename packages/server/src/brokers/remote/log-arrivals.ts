@@ -3,7 +3,6 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
 import type { LogPlace } from '../../ports/shared-log.js'
 import type { LinkLog } from './link.js'
-import type { LogReplica } from './log-replica.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000
@@ -24,14 +23,17 @@ interface ToldEnd {
  */
 export class LogArrivals {
   readonly #limitMs: number
-  readonly #replica: LogReplica
+  readonly #isAhead: (place: LogPlace) => boolean
+  /** Tells the end of the log. */
+  link: LinkLog | undefined
   readonly #offsets = new Map<Deferred<void>, number>()
   #toldEnd: ToldEnd | undefined
   /** Waits for the answer to the question before. */
   #nextEnd: Promise<LogPlace | undefined> | undefined
 
-  constructor(replica: LogReplica, brokerTimeoutMs: number) {
-    this.#replica = replica
+  /** @param isAhead Whether the copy may still reach this place, and has not yet. */
+  constructor(isAhead: (place: LogPlace) => boolean, brokerTimeoutMs: number) {
+    this.#isAhead = isAhead
     this.#limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
   }
 
@@ -56,13 +58,13 @@ export class LogArrivals {
     const limitMs = this.#limitMs
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
     await this.until(position.offset, limitMs * ASK_SHARE)
-    if (!this.#replica.isAhead(position)) return
+    if (!this.#isAhead(position)) return
     let end: LogPlace | undefined
     const told = this.#endAskedSince(beganMs).then((answer) => {
       end = answer
     })
     await Promise.race([told, this.until(position.offset, leftMs())])
-    if (!this.#replica.isAhead(position)) return
+    if (!this.#isAhead(position)) return
     if (end?.epoch === position.epoch && end.offset < position.offset)
       throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
     await this.until(position.offset, leftMs())
@@ -76,16 +78,18 @@ export class LogArrivals {
     this.#offsets.delete(arrival)
   }
 
-  /** Waits, within the limit, until the copy has all that the log has now. @returns Whether it has. */
-  async reachEnd(): Promise<boolean> {
+  /**
+   * Waits, within the limit, until the copy has all that the log has now. The caller checks whether it has.
+   * @returns The end of the log; `undefined` when the broker did not tell in time.
+   */
+  async reachEnd(): Promise<LogPlace | undefined> {
     const beganMs = performance.now()
     const asked = this.#endAskedSince(beganMs)
-    if (!(await within(asked, this.#limitMs))) return false
+    if (!(await within(asked, this.#limitMs))) return undefined
     const end = await asked
-    if (end === undefined) return false
-    if (this.#replica.isAhead(end))
+    if (end !== undefined && this.#isAhead(end))
       await this.until(end.offset, Math.max(0, beganMs + this.#limitMs - performance.now()))
-    return this.#replica.has(end)
+    return end
   }
 
   /** Asks the broker, one question at a time. All who began before a question take its answer, so questions are rare. */
@@ -97,11 +101,11 @@ export class LogArrivals {
   }
 
   async #ask(before: ToldEnd | undefined): Promise<LogPlace | undefined> {
-    const isPresent = before !== undefined && before.link === this.#replica.link
+    const isPresent = before !== undefined && before.link === this.link
     // A lost link may never answer.
     await (isPresent ? within(before.end, this.#limitMs) : undefined)
     this.#nextEnd = undefined
-    const { link } = this.#replica
+    const { link } = this
     const asked = link?.end() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)

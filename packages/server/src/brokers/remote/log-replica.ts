@@ -18,16 +18,27 @@ import type { LogPlace } from '../../ports/shared-log.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import type { HistoryLog } from '../log/history-log.js'
 import { matchedBy } from '../log/wants.js'
-import type { RemoteBroker } from './broker.js'
 import type { LinkLog, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
+import type { RemoteBrokerOptions } from './options.js'
+import type { PendingPublishes } from './pending-publishes.js'
+import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
+import type { SignedLog } from './signed-log.js'
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
  * missing. `complete`: it has them all. `former`: the node has stopped.
  */
 type ReplicaState = 'empty' | 'copying' | 'complete' | 'former'
+
+export interface LogReplicaParts {
+  readonly options: RemoteBrokerOptions
+  readonly log: HistoryLog
+  readonly signed: SignedLog
+  readonly receiver: Receiver
+  readonly pending: PendingPublishes
+}
 
 /** A pattern is matched against one key. */
 const NO_LIMIT = { left: Number.POSITIVE_INFINITY }
@@ -37,13 +48,12 @@ const NO_LIMIT = { left: Number.POSITIVE_INFINITY }
  * memory.
  */
 export class LogReplica implements LogFollower {
-  readonly #broker: RemoteBroker
+  readonly #parts: LogReplicaParts
   readonly #log: HistoryLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
-  link: LinkLog | undefined
   #state: ReplicaState = 'empty'
   /** Reads that were refused because the replica was behind. */
   behindCount = 0
@@ -55,11 +65,11 @@ export class LogReplica implements LogFollower {
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
-  constructor(broker: RemoteBroker, log: HistoryLog) {
-    const { options } = broker
-    this.#broker = broker
-    this.#log = log
-    this.#arrivals = new LogArrivals(this, options.brokerTimeoutMs)
+  constructor(parts: LogReplicaParts) {
+    const { options } = parts
+    this.#parts = parts
+    this.#log = parts.log
+    this.#arrivals = new LogArrivals((place) => this.#isAhead(place), options.brokerTimeoutMs)
     this.#duplicates = new DuplicateFilter(options)
     this.#copies = new RetainedCopies({
       maxMessages: options.historyMaxMessages,
@@ -80,18 +90,18 @@ export class LogReplica implements LogFollower {
 
   /** The broker says that a message of this node has the id of the one at this position. */
   async confirmDuplicate(sequence: number, position: LogPlace): Promise<void> {
-    const isAhead = this.isAhead(position)
+    const isAhead = this.#isAhead(position)
     if (isAhead) await this.#arrivals.until(position.offset)
     // When another log has begun meanwhile, the message is sent into that one.
     const isOfLog = position.epoch === this.#log.epoch && !this.#log.isAfterEnd(position)
     const known = isOfLog ? this.#log.positionAt(position.offset) : { ...position, fingerprint: 0 }
-    if (!isAhead || isOfLog) this.#broker.pending.confirm(sequence, false, accepted(known, true))
+    if (!isAhead || isOfLog) this.#parts.pending.confirm(sequence, false, accepted(known, true))
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
-    this.#broker.log.start()
+    this.#parts.signed.start()
   }
 
   /** Releases all waiting reads. */
@@ -99,15 +109,15 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
-    this.#broker.log.stop()
+    this.#parts.signed.stop()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
   async follow(link: LinkLog): Promise<void> {
-    this.link = link
+    this.#arrivals.link = link
     this.#isCatchingUp = true
     await link.follow(this.#hasBegun ? this.#log.position : undefined, this)
-    await this.#broker.log.opened(link, this.#log)
+    await this.#parts.signed.opened(link, this.#log)
     this.#isCatchingUp = false
     if (this.#state === 'copying') this.#state = 'complete'
     this.#copied.resolve()
@@ -118,7 +128,7 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
-    if (hadBegun && !isSameEpoch) this.#broker.log.left(this.#log.epoch)
+    if (hadBegun && !isSameEpoch) this.#parts.signed.left(this.#log.epoch)
     // An epoch that begins on a live link has no messages yet.
     if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'
@@ -127,12 +137,12 @@ export class LogReplica implements LogFollower {
     this.#log.restart(start.epoch, start.offset, start.fingerprint)
     this.#copies.begin(this.#log.retained)
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
-    this.#duplicates = new DuplicateFilter(this.#broker.options)
+    this.#duplicates = new DuplicateFilter(this.#parts.options)
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
     // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
-    if (hadBegun) this.#broker.receiver.gap(reason)
+    if (hadBegun) this.#parts.receiver.gap(reason)
   }
 
   message(delivery: LoggedDelivery): void {
@@ -140,7 +150,7 @@ export class LogReplica implements LogFollower {
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.skipped(offset, fingerprint)
-      this.#broker.receiver.countLogged(true)
+      this.#parts.receiver.countLogged(true)
       // The same message, resent, or another message with its id.
       const first = messageId === undefined ? undefined : this.#duplicates.ids.positionOf(messageId)
       this.#confirmOwn(source, accepted(first, true))
@@ -148,7 +158,7 @@ export class LogReplica implements LogFollower {
     }
     const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#duplicates.note(delivery, timeMs, position)
-    const { maxPayloadBytes } = this.#broker.options
+    const { maxPayloadBytes } = this.#parts.options
     const defect = inboundDefect(key, payload, maxPayloadBytes)
     if (defect !== undefined) {
       this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
@@ -164,15 +174,15 @@ export class LogReplica implements LogFollower {
     // Clocks differ: a message from the future has no lag.
     this.lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
-    this.#broker.receiver.countLogged(false)
+    this.#parts.receiver.countLogged(false)
     // Before the sender can send it again.
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (isRollUp(attributes)) return
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    if (!wasDelivered) this.#broker.receiver.give(delivery, position)
+    if (!wasDelivered) this.#parts.receiver.give(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.
     else if (!this.#isRepeating)
-      this.#broker.receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
+      this.#parts.receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */
@@ -186,9 +196,9 @@ export class LogReplica implements LogFollower {
     const message = { key, payload, isBinary, offset: copyOf, fingerprint: copyFingerprint, attributes }
     const isCurrent = isPossible && this.#log.retained?.noteCopy(message, offset)
     this.#copies.logged(key, payload.length, offset)
-    this.#broker.receiver.countLogged(false)
+    this.#parts.receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
-    if (this.#broker.receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
+    if (this.#parts.receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
   }
 
   malformed(offset: number, fingerprint: number, detail: string, key?: string): void {
@@ -228,7 +238,8 @@ export class LogReplica implements LogFollower {
 
   /** As {@link Broker.reachEnd}. */
   async reachEnd(): Promise<void> {
-    if (await this.#arrivals.reachEnd()) return
+    const end = await this.#arrivals.reachEnd()
+    if (end?.epoch === this.#log.epoch && this.#hasBegun && !this.#log.isAfterEnd(end)) return
     this.behindCount++
     throw new WebMQError('E_NODE_BEHIND')
   }
@@ -246,7 +257,7 @@ export class LogReplica implements LogFollower {
 
   /** Half of a log has half of the state. */
   async #whole(): Promise<void> {
-    await within(this.#copied.promise, this.#broker.options.brokerTimeoutMs)
+    await within(this.#copied.promise, this.#parts.options.brokerTimeoutMs)
     if (this.#state !== 'complete')
       throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the log yet' })
   }
@@ -262,27 +273,22 @@ export class LogReplica implements LogFollower {
     if (message.pattern === undefined) this.#log.skipTo(offset, fingerprint)
     else this.#log.refuse(offset, fingerprint, message.pattern)
     this.#arrivals.arrived(offset)
-    this.#broker.receiver.countLogged(false)
+    this.#parts.receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
-    this.#broker.receiver.refused(message)
+    this.#parts.receiver.refused(message)
   }
 
   #confirmOwn(source: LinkSource | undefined, answer: Accepted): void {
-    if (this.#broker.receiver.isOwn(source)) this.#broker.pending.confirm(source.sequence, false, answer)
+    if (this.#parts.receiver.isOwn(source)) this.#parts.pending.confirm(source.sequence, false, answer)
   }
 
   async #copy(message: OutboundMessage): Promise<void> {
     if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    await this.#broker.pending.send(message, true)
-  }
-
-  /** Whether it has everything up to this place. */
-  has(place: LogPlace): boolean {
-    return this.#hasBegun && place.epoch === this.#log.epoch && !this.#log.isAfterEnd(place)
+    await this.#parts.pending.send(message, true)
   }
 
   /** Whether it may still reach this position, and has not yet. */
-  isAhead(position: LogPlace): boolean {
+  #isAhead(position: LogPlace): boolean {
     return this.#state !== 'former' && this.#log.isAfterEnd(position)
   }
 }

@@ -4,8 +4,9 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import { NumberedQueue } from '../../base/numbered-queue.js'
 import type { Accepted, BrokerRoom, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
-import type { RemoteBroker } from './broker.js'
+import type { PublishIds } from '../dedupe/publish-ids.js'
 import type { Link, LinkMessage } from './link.js'
+import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
 import { type Paced, PublishPace } from './publish-pace.js'
 
@@ -16,6 +17,8 @@ interface Pending extends Paced {
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
+
+type PendingLimits = Pick<RemoteBrokerOptions, 'brokerTimeoutMs' | 'brokerMaxPendingBytes'>
 
 /** Estimated memory of a message besides its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
@@ -37,7 +40,9 @@ const ACCEPTED: Accepted = { isDuplicate: false }
 export class PendingPublishes implements BrokerRoom {
   /** Counters and gauges, as in {@link BrokerStats}. */
   readonly counts = { acceptedCount: 0, rejectedCount: 0, pendingCount: 0, pendingBytes: 0 }
-  readonly #broker: RemoteBroker
+  readonly #limits: PendingLimits
+  readonly #ids: PublishIds
+  readonly #away: (detail: string) => WebMQError
   /** By their sequences. */
   readonly #entries = new NumberedQueue<Pending>()
   readonly #payloads = new PayloadCopier()
@@ -56,9 +61,12 @@ export class PendingPublishes implements BrokerRoom {
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
-  constructor(broker: RemoteBroker) {
-    this.#broker = broker
-    this.#pace = new PublishPace(broker.options.brokerTimeoutMs)
+  /** @param away Makes the error of what the broker did not get. */
+  constructor(limits: PendingLimits, ids: PublishIds, away: (detail: string) => WebMQError) {
+    this.#limits = limits
+    this.#ids = ids
+    this.#away = away
+    this.#pace = new PublishPace(limits.brokerTimeoutMs)
   }
 
   get hasLink(): boolean {
@@ -130,12 +138,11 @@ export class PendingPublishes implements BrokerRoom {
   #nextSequence(payloadBytes: number): number {
     const { counts } = this
     const { span, firstNumber } = this.#entries
-    const isFull =
-      counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#broker.options.brokerMaxPendingBytes
+    const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#limits.brokerMaxPendingBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
       counts.rejectedCount++
-      throw this.#unavailable(`${counts.pendingCount} messages, ${counts.pendingBytes} bytes wait for it`)
+      throw this.#away(`${counts.pendingCount} messages, ${counts.pendingBytes} bytes wait for it`)
     }
     return firstNumber + span
   }
@@ -149,13 +156,13 @@ export class PendingPublishes implements BrokerRoom {
     const acceptedBefore = this.counts.acceptedCount
     const oldest = taker && this.#entries.first
     if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, sentAtMs)
-    const deadlineMs = nowMs + this.#broker.options.brokerTimeoutMs
+    const deadlineMs = nowMs + this.#limits.brokerTimeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, messageCount, byteCount, deadlineMs, sentAtMs, acceptedBefore, resolve, reject })
     })
     this.counts.pendingCount += messageCount
     this.counts.pendingBytes += byteCount
-    if (this.#timer === undefined) this.#awaitDeadline(this.#broker.options.brokerTimeoutMs)
+    if (this.#timer === undefined) this.#awaitDeadline(this.#limits.brokerTimeoutMs)
     if (taker !== undefined) this.#give(taker, message)
     return accepted
   }
@@ -196,7 +203,7 @@ export class PendingPublishes implements BrokerRoom {
   }
 
   refuseAll(detail: string): void {
-    for (const pending of this.#entries.all()) this.refuse(pending.message.sequence, this.#unavailable(detail))
+    for (const pending of this.#entries.all()) this.refuse(pending.message.sequence, this.#away(detail))
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#clock.stop()
@@ -218,13 +225,13 @@ export class PendingPublishes implements BrokerRoom {
     for (const message of [...this.messagesAfter(sequence)]) {
       if (this.#link === undefined) return
       if (this.#authorFor(message)?.isClosed === true)
-        this.refuse(message.sequence, this.#unavailable('its connection has ended'))
+        this.refuse(message.sequence, this.#away('its connection has ended'))
       else this.#give(this.#link, message)
     }
   }
 
   #authorFor({ messageId }: LinkMessage): PublishingConnection | undefined {
-    return messageId === undefined ? undefined : this.#broker.publishes.ids.authorOf(messageId)
+    return messageId === undefined ? undefined : this.#ids.authorOf(messageId)
   }
 
   #give(link: Link, message: LinkMessage): void {
@@ -284,7 +291,7 @@ export class PendingPublishes implements BrokerRoom {
       if (isExpired || keys?.has(key) === true) {
         if (author !== undefined) givenUp.set(author, (keys ?? new Set()).add(key))
         const text = isExpired ? 'no answer' : 'no answer to an earlier message of its publisher'
-        this.#reject(sequence, this.#late(sequence, `${text} within ${this.#broker.options.brokerTimeoutMs} ms`))
+        this.#reject(sequence, this.#late(sequence, `${text} within ${this.#limits.brokerTimeoutMs} ms`))
       } else nextMs ??= deadlineMs
     }
     if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
@@ -296,13 +303,6 @@ export class PendingPublishes implements BrokerRoom {
   /** A broker that was given the message, and takes others, is not away. */
   #late(sequence: number, detail: string): WebMQError {
     const isSent = this.#taker !== undefined && sequence <= this.#sentSequence
-    return isSent ? new WebMQError('E_TIMEOUT', { detail: `the broker gave ${detail}` }) : this.#unavailable(detail)
-  }
-
-  #unavailable(detail: string): WebMQError {
-    const { driver, status } = this.#broker
-    // It names the broker's address, which the cause keeps from clients.
-    const cause = new Error(`${driver.name} at ${driver.address} is ${status}`)
-    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause })
+    return isSent ? new WebMQError('E_TIMEOUT', { detail: `the broker gave ${detail}` }) : this.#away(detail)
   }
 }

@@ -1,26 +1,36 @@
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted } from '../../ports/messages.js'
-import { PublishIds } from '../dedupe/publish-ids.js'
-import type { RemoteBroker } from './broker.js'
+import type { PublishIds } from '../dedupe/publish-ids.js'
+import type { HistoryLog } from '../log/history-log.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
+import type { LogReplica } from './log-replica.js'
+import type { PendingPublishes } from './pending-publishes.js'
+
+export interface PublishesOptions {
+  readonly ids: PublishIds
+  readonly pending: PendingPublishes
+  /** As in {@link LinkDriver}. */
+  readonly takesBundles: boolean
+  /** Both absent without history. */
+  readonly history: HistoryLog | undefined
+  readonly replica: LogReplica | undefined
+}
 
 /** The publishes of a node on their way to the link: each id once, logged messages with room for their key. */
 export class Publishes {
-  readonly ids: PublishIds
-  readonly #broker: RemoteBroker
+  readonly #options: PublishesOptions
 
-  constructor(broker: RemoteBroker) {
-    this.ids = new PublishIds(broker.options)
-    this.#broker = broker
+  constructor(options: PublishesOptions) {
+    this.#options = options
   }
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     const { messageId } = message
     if (messageId === undefined) return this.#send(message)
     assertMessageId(messageId)
-    return this.ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message), message.author)
+    return this.#options.ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message), message.author)
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
@@ -47,14 +57,14 @@ export class Publishes {
   #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
     const first = messages[from] as OutboundMessage
     if (to - from === 1) return this.publish(first)
-    return this.#broker.pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
+    return this.#options.pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
   /** Pending messages that clients have meanwhile published through other nodes are not sent. */
   confirmLogged(): void {
-    for (const { sequence, messageId } of this.#broker.pending.messagesAfter(0)) {
+    for (const { sequence, messageId } of this.#options.pending.messagesAfter(0)) {
       const answer = messageId === undefined ? undefined : this.#inLog(messageId)
-      if (answer !== undefined) this.#broker.pending.confirm(sequence, false, answer)
+      if (answer !== undefined) this.#options.pending.confirm(sequence, false, answer)
     }
   }
 
@@ -63,12 +73,12 @@ export class Publishes {
    * not have to be asked.
    */
   #inLog(messageId: string): Accepted | undefined {
-    const position = this.#broker.replica?.positionOf(messageId)
+    const position = this.#options.replica?.positionOf(messageId)
     return position === undefined ? undefined : accepted(position, true)
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    const { history, pending } = this.#broker
+    const { history, pending } = this.#options
     const { key, payload, attributes } = message
     const isLogged = history?.logs(key) === true
     if (isLogged && attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
@@ -84,6 +94,6 @@ export class Publishes {
 
   /** A bundle has one position, and each message of the log needs its own. */
   #isBundled(message: OutboundMessage | undefined): boolean {
-    return this.#broker.driver.takesBundles && message !== undefined && this.#broker.history?.logs(message.key) !== true
+    return this.#options.takesBundles && message !== undefined && this.#options.history?.logs(message.key) !== true
   }
 }
