@@ -24,13 +24,21 @@ export function isExcused(violation: Violation, record: RunRecord, { isLossy, ha
 
 /**
  * A node without the rule gives no positions, and who comes back is told a gap while nodes differ: docs/guarantees.md. So a
- * message has a place in the log, by which the judge expects it, and comes by no place.
+ * message has a place in the log, by which the judge expects it, and comes by no place; or the gap of a lost link, which is
+ * for each pattern then, stands before earlier messages of the log.
  */
-function isOfOtherRules({ rule, owner, text }: Violation, { listeners }: RunRecord): boolean {
+function isOfOtherRules({ rule, owner, text, atMs }: Violation, { listeners, publishers }: RunRecord): boolean {
   if (rule === 'position-missing' || rule === 'gap-untrue') return true
   const [, id] = /: (\S+) at \S+ is missing before/.exec(text) ?? []
+  if (rule !== 'lost' || id === undefined) return false
   const { events = [] } = listeners.find(({ name }) => name === owner) ?? {}
-  return rule === 'lost' && id !== undefined && events.some((event) => event.what === 'message' && event.id === id)
+  const message = publishers.flatMap(({ messages }) => messages).find((each) => each.id === id)
+  const sentAtMs = message?.attempts[0]?.sentAtMs ?? atMs
+  return events.some(
+    (event) =>
+      (event.what === 'message' && event.id === id) ||
+      (event.what === 'gap' && event.atMs >= sentAtMs && event.atMs <= atMs),
+  )
 }
 
 /**

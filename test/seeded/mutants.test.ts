@@ -20,12 +20,12 @@ interface Summary {
 
 afterAll(() => rm(FOLDER, { recursive: true, force: true }))
 
-it.each(MUTANTS)('finds that $name', async ({ name, broker, patch }) => {
+it.each(MUTANTS)('finds that $name', async ({ name, broker, theme, patch }) => {
   await mkdir(FOLDER, { recursive: true })
   const bundle = path.join(FOLDER, `${MUTANTS.findIndex((each) => each.name === name)}.mjs`)
   await bundlePlays(bundle, [patch])
   const series = path.resolve('test/seeded/series.mjs')
-  const args = [series, bundle, broker, String(FIRST_SEED), String(MAX_SCHEDULES), 'first']
+  const args = [series, bundle, broker, theme, String(FIRST_SEED), String(MAX_SCHEDULES), 'first']
   const { stdout } = await run(process.execPath, args)
   const lines = stdout.trim().split('\n')
   const { playedCount, violationCount } = JSON.parse(lines.at(-1) ?? '') as Summary

@@ -1,5 +1,6 @@
 import type { SeededBrokerName } from './brokers.js'
 import type { Patch } from './bundle.js'
+import type { SeededThemeName } from './themes.js'
 
 /** A defect that the product has had, or is as one that it has had. */
 export interface Mutant {
@@ -7,6 +8,7 @@ export interface Mutant {
   readonly name: string
   /** Where it is found first: its schedules are played up to a bound. */
   readonly broker: SeededBrokerName
+  readonly theme: SeededThemeName
   readonly patch: Patch
 }
 
@@ -15,8 +17,10 @@ const REDIS = 'packages/server/src/brokers/redis'
 const NATS = 'packages/server/src/brokers/nats'
 const LISTENING = 'packages/client/src/listening'
 
-function mutant(name: string, broker: SeededBrokerName, file: string, from: string, to: string): Mutant {
-  return { name, broker, patch: { file, from, to } }
+/** @param where A broker, and a theme behind it unless that is `anything`. */
+function mutant(name: string, where: string, file: string, from: string, to: string): Mutant {
+  const [broker, theme = 'anything'] = where.split(', ') as [SeededBrokerName, SeededThemeName?]
+  return { name, broker, theme, patch: { file, from, to } }
 }
 
 /** Each is put in alone, and must be found. */

@@ -13,6 +13,7 @@ import { ClientPublisher } from '../checker/clients/client-publisher.js'
 import { SEEDED_BROKERS, type SeededBroker, type SeededBrokerName } from './brokers.js'
 import { createDrive } from './client-adapter.js'
 import { isExcused, isLoss } from './excuses.js'
+import { missedInSilence } from './missed.js'
 import { Network, type Transcript } from './network.js'
 import { installSockets } from './tcp.js'
 import { SEEDED_THEMES, type SeededTheme, type SeededThemeName } from './themes.js'
@@ -244,6 +245,8 @@ async function play(
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
     ...(isLossy ? [endBroker, endAll] : [upset, upset, upset]),
   ]
+  // Nobody is left who knows which keys were logged.
+  if (hasOtherRules) for (let count = 0; count < 3; count++) steps.push(() => NODES.forEach(killNode))
   if (isOfMoves) {
     for (let count = 0; count < 6; count++) steps.push(() => random.pick(listeners).move())
     for (let count = 0; count < 3; count++) steps.push(upset)
@@ -274,6 +277,7 @@ async function play(
     record,
     violations: [
       ...judge(record, rules).filter((each) => !isExcused(each, record, { isLossy, hasOtherRules })),
+      ...(hasOtherRules ? missedInSilence(record) : []),
       ...failures,
     ],
     callCount: time.callCount,
