@@ -123,6 +123,13 @@ const DRAIN_MS = 200
 /** The troubles that lose something of the log. */
 export const LOSSES: ReadonlySet<string> = new Set(['put older data back', 'delete the stream'])
 
+/** The troubles in which single messages are refused, or dropped in silence, while the connection lives. */
+export const REFUSALS: ReadonlySet<string> = new Set([
+  'fill the broker',
+  'take JetStream away',
+  'let JetStream say nothing',
+])
+
 const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', headers: NO_BYTES, payload: NO_BYTES }
 
 /** In most schedules it is slow, and then it does its work in other orders; in some it says that it is of a cluster. */

@@ -1,6 +1,6 @@
 import type { Violation } from '../../packages/check/src/judging/judge.js'
 import type { RunRecord } from '../../packages/check/src/judging/record.js'
-import { FULL, LOSSES } from './brokers.js'
+import { FULL, LOSSES, REFUSALS } from './brokers.js'
 
 /** By then, what a node had before a loss has come to its listeners. */
 const DRAINED_MS = 300
@@ -18,6 +18,7 @@ export function isExcused(violation: Violation, record: RunRecord, { isLossy, ha
     isAgainAfterGap(violation, record) ||
     (isLossy && isGone(violation, record)) ||
     (hasOtherRules && isOfOtherRules(violation, record)) ||
+    isRefusedUnheard(violation, record) ||
     isQueueToldLate(violation, record)
   )
 }
@@ -71,6 +72,16 @@ function isGone({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord
       events.some((event) => event.what === 'message' && event.id === id && event.atMs > atMs + DRAINED_MS),
     )
   )
+}
+
+/** A broker refused it, or dropped it in silence, and its client moved before it heard of it: docs/guarantees.md. */
+function isRefusedUnheard({ rule, text }: Violation, { faults, publishers }: RunRecord): boolean {
+  const [, id] = /^(\S+) stands at /.exec(text) ?? []
+  if (rule !== 'out-of-order' || id === undefined) return false
+  const [first] = publishers.flatMap(({ messages }) => messages).find((message) => message.id === id)?.attempts ?? []
+  if (first?.outcome !== 'unanswered') return false
+  const { sentAtMs, settledAtMs = Number.POSITIVE_INFINITY } = first
+  return faults.some(({ name, fromMs, untilMs }) => REFUSALS.has(name) && fromMs <= settledAtMs && untilMs >= sentAtMs)
 }
 
 /** RabbitMQ tells late that a queue was full, so that messages behind the dropped ones come first: docs/guarantees.md. */

@@ -12,8 +12,8 @@ const MAX_SHOWN = 3
 const BROKERS: readonly SeededBrokerName[] = ['redis', 'nats', 'rabbitmq']
 /** All but what `seeded.test.ts` plays. */
 const THEMES = Object.keys(SEEDED_THEMES).filter((theme) => theme !== 'anything') as SeededThemeName[]
-/** Has shown: what JetStream has dropped in silence is published again behind later messages. */
-const PINNED_SEEDS: Readonly<Record<string, readonly number[]>> = { 'nats, logged in part': [16] }
+/** Has shown: a node waits for half a minute for a link that is lost while it is opened. */
+const PINNED_SEEDS: Readonly<Record<string, readonly number[]>> = { 'redis, unlogged': [1_030_150] }
 
 const runs = process.env.WEBMQ_TEST_RUNS
 const firstSeed = Number(

@@ -215,16 +215,6 @@ export class PublishAcks {
     }
   }
 
-  /** Answers come in the order of the stream: what has none before this one was not stored. */
-  #refuseUnanswered(before: number): void {
-    for (const [earlier, state] of [...this.#asked]) {
-      if (earlier >= before || state !== 'unanswered') continue
-      this.#sent.delete(earlier)
-      this.#asked.delete(earlier)
-      this.#log.link.events.refused(earlier, new Error(NOT_STORED))
-    }
-  }
-
   /** @returns an error text if another log than the followed one has answered: the stream is gone, or has lost its end */
   answered(sequence: number, text: string): string | undefined {
     if (!this.#asked.delete(sequence)) return undefined
@@ -245,10 +235,7 @@ export class PublishAcks {
     } else if (!this.#sent.has(sequence)) this.#refuseBefore(sequence, true)
     else if (seq <= this.#log.following.lastSequence)
       return `JetStream stores at ${seq} what is published after ${this.#log.following.lastSequence}: it serves two logs`
-    else {
-      this.#asked.set(sequence, 'stored')
-      this.#refuseUnanswered(sequence)
-    }
+    else this.#asked.set(sequence, 'stored')
     return undefined
   }
 

@@ -99,15 +99,16 @@ export class LinkKeeper {
       throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
     })
     tooLate.catch(() => undefined)
+    // Also while the driver still opens it: what it has asked is never answered.
+    const failed = managed.lost.promise.then((cause) => {
+      throw cause
+    })
+    failed.catch(() => undefined)
     const connecting = this.#broker.connect(events, signal).then((link) => managed.begin(link))
     try {
-      const link = await Promise.race([connecting, tooLate])
+      const link = await Promise.race([connecting, failed, tooLate])
       const isFirst = this.#isFirst
       this.#isFirst = false
-      const failed = managed.lost.promise.then((cause) => {
-        throw cause
-      })
-      failed.catch(() => undefined)
       await Promise.race([this.#broker.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
@@ -115,6 +116,7 @@ export class LinkKeeper {
     } catch (error) {
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)
+      limited.abort(error)
       managed.destroy()
       throw error
     }
