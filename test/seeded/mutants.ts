@@ -116,4 +116,25 @@ export const MUTANTS: readonly Mutant[] = [
     '? start.sequence + 1 :',
     '? start.sequence + 2 :',
   ),
+  mutant(
+    'a log is followed by nodes that do not know which keys it lacks (ADR 53)',
+    'rabbitmq, other rules',
+    `${REMOTE}/signed-log.ts`,
+    'this.isSigned = await link.isSigned()',
+    'this.isSigned = true || (await link.isSigned())',
+  ),
+  mutant(
+    'a node that does not answer has no members any more (ADR 73)',
+    'redis, queue group',
+    'packages/server/src/nodes/shared-table.ts',
+    '    this.#silent.add(node)',
+    '    this.left(node, false)',
+  ),
+  mutant(
+    'attributes of logged messages are bytes, which RabbitMQ 3.13.5 and later give back as text',
+    'rabbitmq, attributes',
+    'packages/server/src/brokers/rabbitmq/publisher.ts',
+    "? 'both' : 'text'",
+    "? 'both' : 'bytes'",
+  ),
 ]
