@@ -2,6 +2,8 @@ import type { Violation } from '../../packages/check/src/judging/judge.js'
 import type { RunRecord } from '../../packages/check/src/judging/record.js'
 import { FULL, LOSSES, REFUSALS } from './brokers.js'
 
+/** `brokerTimeoutMs` of the nodes: its default. */
+const BROKER_TIMEOUT_MS = 5_000
 /** By then, what a node had before a loss has come to its listeners. */
 const DRAINED_MS = 300
 
@@ -18,6 +20,7 @@ export function isExcused(violation: Violation, record: RunRecord, { isLossy, ha
     isAgainAfterGap(violation, record) ||
     (isLossy && isGone(violation, record)) ||
     (hasOtherRules && isOfOtherRules(violation, record)) ||
+    isSentAgain(violation, record) ||
     isRefusedUnheard(violation, record) ||
     isQueueToldLate(violation, record)
   )
@@ -72,6 +75,14 @@ function isGone({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord
       events.some((event) => event.what === 'message' && event.id === id && event.atMs > atMs + DRAINED_MS),
     )
   )
+}
+
+/** A client that is told to wait, since the broker has not answered in time, sends its message again by itself. */
+function isSentAgain({ rule, text, atMs }: Violation, { publishers }: RunRecord): boolean {
+  const [, id] = /^(\S+) was published only once$/.exec(text) ?? []
+  if (rule !== 'duplicate-untrue' || id === undefined) return false
+  const attempts = publishers.flatMap(({ messages }) => messages).find((message) => message.id === id)?.attempts ?? []
+  return attempts.some(({ sentAtMs, settledAtMs }) => settledAtMs === atMs && atMs - sentAtMs > BROKER_TIMEOUT_MS)
 }
 
 /** A broker refused it, or dropped it in silence, and its client moved before it heard of it: docs/guarantees.md. */
