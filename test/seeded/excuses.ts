@@ -77,12 +77,21 @@ function isGone({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord
   )
 }
 
-/** A client that is told to wait, since the broker has not answered in time, sends its message again by itself. */
-function isSentAgain({ rule, text, atMs }: Violation, { publishers }: RunRecord): boolean {
+/**
+ * A client that is told to wait, since the broker has not answered in time, sends its message again by itself, and what it has
+ * sent behind it.
+ */
+function isSentAgain({ rule, owner, text, atMs }: Violation, { publishers }: RunRecord): boolean {
   const [, id] = /^(\S+) was published only once$/.exec(text) ?? []
-  if (rule !== 'duplicate-untrue' || id === undefined) return false
-  const attempts = publishers.flatMap(({ messages }) => messages).find((message) => message.id === id)?.attempts ?? []
-  return attempts.some(({ sentAtMs, settledAtMs }) => settledAtMs === atMs && atMs - sentAtMs > BROKER_TIMEOUT_MS)
+  const { messages = [] } = publishers.find(({ name }) => name === owner) ?? {}
+  const own = messages.find((message) => message.id === id)?.attempts.find(({ settledAtMs }) => settledAtMs === atMs)
+  if (rule !== 'duplicate-untrue' || own === undefined) return false
+  return messages.some(({ attempts }) =>
+    attempts.some(
+      ({ connection, sentAtMs, settledAtMs = 0 }) =>
+        connection === own.connection && sentAtMs <= own.sentAtMs && settledAtMs - sentAtMs > BROKER_TIMEOUT_MS,
+    ),
+  )
 }
 
 /** A broker refused it, or dropped it in silence, and its client moved before it heard of it: docs/guarantees.md. */
