@@ -111,8 +111,8 @@ const WIRE = {
   },
 }
 
-function rabbitmqModel(random: () => number): RabbitmqModel {
-  const model = new RabbitmqModel({ timing: timingOf(random) })
+function rabbitmqModel(random: () => number, isNew: boolean): RabbitmqModel {
+  const model = new RabbitmqModel({ timing: timingOf(random), version: isNew ? '4.0.5' : '3.10.8' })
   setTimeout(() => model.keepData(), 300 + random() * 1_500)
   return model
 }
@@ -122,6 +122,13 @@ const DRAIN_MS = 200
 
 /** The troubles that lose something of the log. */
 export const LOSSES: ReadonlySet<string> = new Set(['put older data back', 'delete the stream'])
+
+/** The troubles in which single messages are refused, or dropped in silence, while the connection lives. */
+export const REFUSALS: ReadonlySet<string> = new Set([
+  'fill the broker',
+  'take JetStream away',
+  'let JetStream say nothing',
+])
 
 const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', headers: NO_BYTES, payload: NO_BYTES }
 
@@ -140,7 +147,8 @@ function natsModel(random: () => number): NatsModel {
 }
 
 interface WireRow<Model extends WireBroker> {
-  readonly create: (random: () => number) => Model
+  /** @param isNew Whether it is of a newer version than Debian 12's. */
+  readonly create: (random: () => number, isNew: boolean) => Model
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
@@ -153,10 +161,10 @@ interface WireRow<Model extends WireBroker> {
 /** The brokers of the schedules: `model` is a driver of its own, the others are real drivers and a model of a wire. */
 export const SEEDED_BROKERS = {
   model: () => new DriverModel(),
-  redis: (network: Network) => new WireModel(network, WIRE.redis),
-  nats: (network: Network) => new WireModel(network, WIRE.nats),
-  rabbitmq: (network: Network) => new WireModel(network, WIRE.rabbitmq),
-} satisfies Record<string, (network: Network) => SeededBroker>
+  redis: (network: Network, isNew: boolean) => new WireModel(network, WIRE.redis, isNew),
+  nats: (network: Network, isNew: boolean) => new WireModel(network, WIRE.nats, isNew),
+  rabbitmq: (network: Network, isNew: boolean) => new WireModel(network, WIRE.rabbitmq, isNew),
+} satisfies Record<string, (network: Network, isNew: boolean) => SeededBroker>
 
 class DriverModel implements SeededBroker {
   readonly #model = new ModelBroker()
@@ -204,10 +212,10 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   readonly #model: Model
   readonly #port: { readonly broker: Model; isUp: boolean }
 
-  constructor(network: Network, row: WireRow<Model>) {
+  constructor(network: Network, row: WireRow<Model>, isNew: boolean) {
     this.#network = network
     this.#row = row
-    this.#model = row.create(() => network.chance())
+    this.#model = row.create(() => network.chance(), isNew)
     this.#port = { broker: this.#model, isUp: true }
     network.brokers.set(this.#model.port, this.#port)
   }

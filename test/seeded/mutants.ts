@@ -1,5 +1,6 @@
 import type { SeededBrokerName } from './brokers.js'
 import type { Patch } from './bundle.js'
+import type { SeededThemeName } from './themes.js'
 
 /** A defect that the product has had, or is as one that it has had. */
 export interface Mutant {
@@ -7,6 +8,7 @@ export interface Mutant {
   readonly name: string
   /** Where it is found first: its schedules are played up to a bound. */
   readonly broker: SeededBrokerName
+  readonly theme: SeededThemeName
   readonly patch: Patch
 }
 
@@ -15,8 +17,10 @@ const REDIS = 'packages/server/src/brokers/redis'
 const NATS = 'packages/server/src/brokers/nats'
 const LISTENING = 'packages/client/src/core/listening'
 
-function mutant(name: string, broker: SeededBrokerName, file: string, from: string, to: string): Mutant {
-  return { name, broker, patch: { file, from, to } }
+/** @param where A broker, and a theme behind it unless that is `anything`. */
+function mutant(name: string, where: string, file: string, from: string, to: string): Mutant {
+  const [broker, theme = 'anything'] = where.split(', ') as [SeededBrokerName, SeededThemeName?]
+  return { name, broker, theme, patch: { file, from, to } }
 }
 
 /** Each is put in alone, and must be found. */
@@ -111,5 +115,26 @@ export const MUTANTS: readonly Mutant[] = [
     `${NATS}/log-follow.ts`,
     '? start.sequence + 1 :',
     '? start.sequence + 2 :',
+  ),
+  mutant(
+    'a log is followed by nodes that do not know which keys it lacks (ADR 53)',
+    'rabbitmq, other rules',
+    `${REMOTE}/signed-log.ts`,
+    'this.isSigned = await link.isSigned()',
+    'this.isSigned = true || (await link.isSigned())',
+  ),
+  mutant(
+    'a node that does not answer has no members any more (ADR 73)',
+    'redis, queue group',
+    'packages/server/src/nodes/shared-table.ts',
+    '    this.#silent.add(node)',
+    '    this.left(node, false)',
+  ),
+  mutant(
+    'attributes of logged messages are bytes, which RabbitMQ 3.13.5 and later give back as text',
+    'rabbitmq, attributes',
+    'packages/server/src/brokers/rabbitmq/publisher.ts',
+    "? 'both' : 'text'",
+    "? 'both' : 'bytes'",
   ),
 ]

@@ -1,4 +1,5 @@
 import { Listener } from '../../packages/check/src/actors/listener.js'
+import { Member } from '../../packages/check/src/actors/member.js'
 import { Publisher } from '../../packages/check/src/actors/publisher.js'
 import { judge, type Violation } from '../../packages/check/src/judging/judge.js'
 import { createRunRecord, type FaultRecord, type RunRecord } from '../../packages/check/src/judging/record.js'
@@ -9,10 +10,13 @@ import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js
 import { FakeServer } from '../../packages/server/test/fake-server.js'
 import { ClientListener } from '../checker/clients/client-listener.js'
 import { ClientPublisher } from '../checker/clients/client-publisher.js'
-import { FULL, LOSSES, SEEDED_BROKERS, type SeededBroker, type SeededBrokerName } from './brokers.js'
+import { SEEDED_BROKERS, type SeededBroker, type SeededBrokerName } from './brokers.js'
 import { createDrive } from './client-adapter.js'
+import { isExcused, isLoss } from './excuses.js'
+import { missedInSilence } from './missed.js'
 import { Network, type Transcript } from './network.js'
 import { installSockets } from './tcp.js'
+import { SEEDED_THEMES, type SeededTheme, type SeededThemeName } from './themes.js'
 import { VirtualTime } from './virtual-time.js'
 
 const LENGTH_MS = 1_500
@@ -32,14 +36,16 @@ const RULES: Rules = {
   leaseMs: 10_000,
 }
 const NODES = ['node-0', 'node-1']
+const MEMBERS_NODE = 'node-0'
+const LISTENS = [['#'], ['a.#'], ['b']]
 const FIRST_PORT = 9_000
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }
-/** By then, what a node had before a loss has come to its listeners. */
-const DRAINED_MS = 300
 /** Of the schedules in which the log loses something. */
 const LOSSY_SHARE = 0.4
-/** How often the log is asked for its epoch. */
-const EPOCH_POLL_MS = 5
+/** Another epoch may have begun so long before it is seen. */
+const EPOCH_SEEN_MS = 5
+/** Of the processes, where rules are rolled out. */
+const OTHER_SHARE = 0.5
 /** A share of the actors is of the real client, the others are the checker's own connections. */
 const CLIENT_SHARE = 0.5
 
@@ -62,14 +68,15 @@ export interface SeededRun {
 export async function playSeed(
   seed: number,
   brokerName: SeededBrokerName,
-  logged: readonly string[] = ['#'],
+  theme: SeededThemeName = 'anything',
 ): Promise<SeededRun> {
   const time = new VirtualTime(new SeededRandom(seed, 'chance').next, new SeededRandom(seed, 'pool').next)
   time.install()
   const uninstallSockets = installSockets()
   try {
     const network = new Network(new SeededRandom(seed, 'network').next)
-    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network), logged)
+    const { isNew = false } = SEEDED_THEMES[theme] as SeededTheme
+    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network, isNew), SEEDED_THEMES[theme])
   } finally {
     uninstallSockets()
     time.uninstall()
@@ -81,12 +88,24 @@ async function play(
   time: VirtualTime,
   network: Network,
   broker: SeededBroker,
-  logged: readonly string[],
+  {
+    logged = ['#'],
+    loggedByOthers,
+    server,
+    listens = LISTENS,
+    publisher,
+    memberCount = 0,
+    isOfMoves = false,
+  }: SeededTheme,
 ): Promise<SeededRun> {
-  const history = logged.map((pattern) => `${pattern}=1000`)
-  const options = logged.length === 0 ? { ...OPTIONS, history, historyMaxMessages: 0 } : { ...OPTIONS, history }
+  const hasOtherRules = loggedByOthers !== undefined
+  const keep = (pattern: string) => `${pattern}=1000`
+  const history = logged.map(keep)
+  const historyMaxMessages = logged.length === 0 ? 0 : OPTIONS.historyMaxMessages
+  const options = { ...OPTIONS, history, historyMaxMessages, ...server }
   const rules: Rules = { ...RULES, logged, log: logged.length === 0 ? 'none' : 'shared' }
   const random = new SeededRandom(seed, 'schedule')
+  const rollout = new SeededRandom(seed, 'rules')
   const record = createRunRecord()
   const nowMs = () => time.nowMs
   const servers = new Map<string, FakeServer>()
@@ -98,7 +117,9 @@ async function play(
     // Each process has an address of its own.
     const host = `127.0.1.${++processCount}`
     hosts.set(name, host)
-    return new FakeServer(options, { broker: await broker.createBroker(host, options) })
+    const own =
+      hasOtherRules && rollout.chance(OTHER_SHARE) ? { ...options, history: loggedByOthers.map(keep) } : options
+    return new FakeServer(own, { broker: await broker.createBroker(host, own) })
   }
   const start = async (name: string, created = create(name)) => {
     const server = await created
@@ -136,27 +157,32 @@ async function play(
   const drive = createDrive((owner, error) => {
     if (!isOver) failures.push({ rule: 'play', atMs: nowMs(), owner, text: String(error) })
   })
-  const listeners = ['#', 'a.#', 'b'].map((pattern, at) => {
-    const options = { ...actor(`l${at}`), listens: [{ pattern, start: 'now' as const }] }
+  const listeners = listens.map((patterns, at) => {
+    const options = { ...actor(`l${at}`), listens: patterns.map((pattern) => ({ pattern, start: 'now' as const })) }
     return random.chance(CLIENT_SHARE) ? new ClientListener({ ...options, drive }) : new Listener(options)
   })
   const publishers = [0, 1].map((at) => {
-    const options = { ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]) }
+    const options = { ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]), ...publisher }
     return random.chance(CLIENT_SHARE) ? new ClientPublisher({ ...options, drive }) : new Publisher(options)
+  })
+  // All on one node, while it lives.
+  const members = Array.from({ length: memberCount }, (_, at) => {
+    const chooseNode = () => addresses.find(({ name }) => name === MEMBERS_NODE && network.nodes.has(name))
+    return new Member({ ...actor(`m${at}`), chooseNode, group: 'members', pattern: '#' })
   })
   const fault = (name: string, touches: FaultRecord['touches'], untilMs = nowMs() + 10) =>
     record.faults.push({ name, fromMs: nowMs(), untilMs, touches })
   let { epoch } = broker
   let epochAtMs = 0
-  setInterval(() => {
+  time.onCalled = () => {
     if (broker.epoch === epoch) return
     // It tells of all that was lost since the one before.
     const losses = record.faults.filter(({ name, fromMs }) => isLoss(name) && fromMs >= epochAtMs)
     epochAtMs = nowMs()
-    for (const fromMs of [nowMs() - EPOCH_POLL_MS, ...losses.map((loss) => loss.fromMs)])
+    for (const fromMs of [nowMs() - EPOCH_SEEN_MS, ...losses.map((loss) => loss.fromMs)])
       record.faults.push({ name: 'another epoch', fromMs, untilMs: epochAtMs + 10, touches: ['broker-data'] })
     epoch = broker.epoch
-  }, EPOCH_POLL_MS)
+  }
   const killNode = (name: string) => {
     const server = servers.get(name)
     if (server === undefined || !network.nodes.has(name)) return
@@ -219,14 +245,15 @@ async function play(
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
     ...(isLossy ? [endBroker, endAll] : [upset, upset, upset]),
   ]
-  // Without a log all depends on which node has bound what when.
-  if (logged.length === 0) {
+  // Nobody is left who knows which keys were logged.
+  if (hasOtherRules) for (let count = 0; count < 3; count++) steps.push(() => NODES.forEach(killNode))
+  if (isOfMoves) {
     for (let count = 0; count < 6; count++) steps.push(() => random.pick(listeners).move())
     for (let count = 0; count < 3; count++) steps.push(upset)
   }
-  const stepCount = random.integer(4, logged.length === 0 ? 24 : 14)
+  const stepCount = random.integer(4, isOfMoves ? 24 : 14)
   for (let count = 0; count < stepCount; count++) setTimeout(() => random.pick(steps)(), random.integer(100, LENGTH_MS))
-  const actors = [...listeners, ...publishers]
+  const actors = [...listeners, ...publishers, ...members]
   for (const each of actors) each.start()
   await time.run(time.nowMs + LENGTH_MS)
   await time.run(time.nowMs + SETTLE_MS)
@@ -249,57 +276,11 @@ async function play(
   return {
     record,
     violations: [
-      ...judge(record, rules).filter(
-        (each) =>
-          !isAgainAfterGap(each, record) && !(isLossy && isGone(each, record)) && !isQueueToldLate(each, record),
-      ),
+      ...judge(record, rules).filter((each) => !isExcused(each, record, { isLossy, hasOtherRules })),
+      ...(hasOtherRules ? missedInSilence(record) : []),
       ...failures,
     ],
     callCount: time.callCount,
     transcript: network.transcript,
   }
-}
-
-/**
- * A listener that has moved to a node which lagged gets messages again, from the next log, or from the one before behind a
- * gap: docs/guarantees.md.
- */
-function isAgainAfterGap({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
-  if (rule === 'twice') return text.includes(', and in the log ')
-  if (rule !== 'out-of-order') return false
-  const before = listeners.find(({ name }) => name === owner)?.events.filter((event) => event.atMs <= atMs) ?? []
-  const connection = before.at(-1)?.connection
-  return before.some(
-    (event) => event.what === 'gap' && event.reason === 'epoch-changed' && event.connection === connection,
-  )
-}
-
-/**
- * A message that the log has lost, of which the listener was told a gap behind its `ok`. The judge wants the gap at its place:
- * a node that had lagged gives what it had not had, of what is left, behind the gap.
- */
-function isGone({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
-  const [, id] = /: (\S+) never came$/.exec(text) ?? []
-  if (rule !== 'lost' || id === undefined) return false
-  const hasGap = listeners.some(
-    ({ name, events }) => name === owner && events.some((event) => event.what === 'gap' && event.atMs >= atMs),
-  )
-  return (
-    hasGap &&
-    !listeners.some(({ events }) =>
-      events.some((event) => event.what === 'message' && event.id === id && event.atMs > atMs + DRAINED_MS),
-    )
-  )
-}
-
-/** RabbitMQ tells late that a queue was full, so that messages behind the dropped ones come first: docs/guarantees.md. */
-function isQueueToldLate({ rule, owner, atMs }: Violation, { faults, listeners }: RunRecord): boolean {
-  const isFull = faults.some(({ name, fromMs, untilMs }) => name === FULL && fromMs <= atMs && atMs <= untilMs)
-  if (rule !== 'lost' || !isFull) return false
-  const { events = [] } = listeners.find(({ name }) => name === owner) ?? {}
-  return events.some((event) => event.what === 'gap' && event.reason === 'broker-lost' && event.atMs >= atMs)
-}
-
-function isLoss(faultName: string): boolean {
-  return /, less [1-9]/.test(faultName) || LOSSES.has(faultName)
 }

@@ -1,6 +1,8 @@
 /** A signal for a call with a time limit. Dispose of it when the call has ended. */
 export interface LimitedSignal extends Disposable {
   readonly signal: AbortSignal
+  /** Aborts it before. */
+  abort(reason: unknown): void
 }
 
 /**
@@ -20,5 +22,5 @@ export function limitedSignal(parent: AbortSignal, limitMs: number): LimitedSign
   }
   if (parent.aborted) abort()
   else parent.addEventListener('abort', abort, { once: true })
-  return { signal: controller.signal, [Symbol.dispose]: dispose }
+  return { signal: controller.signal, abort: (reason) => controller.abort(reason), [Symbol.dispose]: dispose }
 }

@@ -59,12 +59,13 @@ export class LogAgreement {
 
   /**
    * Other nodes have had time to answer, and this one serves nobody yet. Where nobody knows what the log lacks, another
-   * epoch of it begins (ADR 53).
+   * epoch of it begins (ADR 53). Not beside a node with other rules that starts, too: each would end the epoch of the other
+   * one, again and again, and what the log lacks is in doubt as long as both are there.
    */
   async settle(): Promise<void> {
     const { log } = this.#context
     // Also where another node serves: it may have begun the epoch since this one looked.
-    if (!log.isSigned) await log.reopen(this.isKnown)
+    if (!log.isSigned && (this.isKnown || this.#others.size === 0)) await log.reopen(this.isKnown)
     if (this.#others.size > 0) await log.dispute(true)
   }
 

@@ -10,6 +10,8 @@ export interface RabbitmqModelOptions {
   readonly port?: number
   /** Default: everything at once. */
   readonly timing?: Timing
+  /** That it tells. Streams of the later one give the bytes of a header back as text. Default: 3.10.8. */
+  readonly version?: '3.10.8' | '4.0.5'
 }
 
 /** What is on the disk of a broker. */
@@ -27,6 +29,7 @@ interface Kept {
 export class RabbitmqModel implements WireBroker {
   readonly port: number
   readonly timing: Timing
+  readonly version: '3.10.8' | '4.0.5'
   readonly exchanges = new Map<string, Exchange>()
   readonly queues = new Map<string, Queue>()
   readonly users = new Map([['guest', 'guest']])
@@ -39,8 +42,9 @@ export class RabbitmqModel implements WireBroker {
   #queueCount = 0
   #kept: Kept = { exchanges: [], queues: [] }
 
-  constructor({ port = 5_672, timing = AT_ONCE }: RabbitmqModelOptions = {}) {
+  constructor({ port = 5_672, timing = AT_ONCE, version = '3.10.8' }: RabbitmqModelOptions = {}) {
     this.port = port
+    this.version = version
     this.timing = timing
     for (const type of ['topic', 'direct', 'fanout'] as const) {
       this.exchanges.set(`amq.${type}`, new Exchange(`amq.${type}`, type, true))

@@ -154,7 +154,7 @@ export class Connection implements WireSession {
     this.send(0, 'connection.start', {
       major: 0,
       minor: 9,
-      properties: { product: 'RabbitMQ', version: '3.10.8', platform: 'model', capabilities: CAPABILITIES },
+      properties: { product: 'RabbitMQ', version: this.#broker.version, platform: 'model', capabilities: CAPABILITIES },
       mechanisms: 'PLAIN',
       locales: 'en_US',
     })

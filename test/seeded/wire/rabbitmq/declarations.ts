@@ -59,6 +59,7 @@ function declareQueue(broker: RabbitmqModel, connection: object, method: FieldsO
     owner: isExclusive ? connection : undefined,
     args,
     timing: broker.timing,
+    hasTextHeaders: broker.version !== '3.10.8',
     remove: (queue: Queue) => broker.removeQueue(queue),
   }
   const type = args['x-queue-type'] ?? 'classic'

@@ -122,6 +122,24 @@ export function withHeader(properties: Buffer, name: string, value: number): Buf
   return Buffer.concat([flagged, size, old, entry, properties.subarray(oldAt + oldBytes)])
 }
 
+const [BYTES_TAG, TEXT_TAG] = Buffer.from('xS')
+
+/** The same properties, whose headers that are bytes are declared as text. */
+export function withTextHeaders(properties: Buffer): Buffer {
+  const { flags, reader } = toHeaders(properties)
+  if ((flags & FLAGS.headers) === 0) return properties
+  const changed = Buffer.from(properties)
+  const tableAt = 2 + reader.at + 4
+  const table = new FieldReader(changed.subarray(tableAt, tableAt + properties.readUInt32BE(tableAt - 4)))
+  while (!table.isAtEnd) {
+    table.read('shortstr')
+    const tagAt = tableAt + table.at
+    if (changed[tagAt] === BYTES_TAG) changed.writeUInt8(TEXT_TAG ?? 0, tagAt)
+    table.readValue()
+  }
+  return changed
+}
+
 function toHeaders(properties: Buffer): { readonly flags: number; readonly reader: FieldReader } {
   const flags = properties.readUInt16BE(0)
   const reader = new FieldReader(properties.subarray(2))

@@ -49,6 +49,8 @@ export interface QueueOptions {
   readonly owner: object | undefined
   readonly args: Table
   readonly timing: Timing
+  /** Whether a stream gives the bytes of a header back as text. */
+  readonly hasTextHeaders: boolean
   /** Removes it from the broker, with its bindings. */
   readonly remove: (queue: Queue) => void
 }

@@ -1,5 +1,5 @@
 import type { Table } from './fields.js'
-import { withHeader } from './frames.js'
+import { withHeader, withTextHeaders } from './frames.js'
 import { after } from './lane.js'
 import { type Delivery, type Message, Queue, type QueueClient, type QueueConsumer, type QueueOptions } from './queue.js'
 import { Refusal } from './refusal.js'
@@ -161,7 +161,8 @@ export class Stream extends Queue {
         if (offset >= endOffset || consumer.unackedCount >= consumer.prefetchCount) return
         consumer.nextOffset = offset + 1
         consumer.unackedCount++
-        const properties = withHeader(message.properties, 'x-stream-offset', offset)
+        const stored = this.options.hasTextHeaders ? withTextHeaders(message.properties) : message.properties
+        const properties = withHeader(stored, 'x-stream-offset', offset)
         consumer.client.deliver(consumer, { message: { ...message, properties }, isRedelivered: false })
       }
     }

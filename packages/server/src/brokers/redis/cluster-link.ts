@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { isKey } from 'webmq-client/protocol'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
@@ -38,6 +39,7 @@ export class ClusterLink implements Link {
   static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<ClusterLink> {
     const masters = await askForMasters(options, signal)
     const link = new ClusterLink(options.context.namespace, events)
+    using _listener = addAbortListener(signal, () => link.destroy())
     const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
     const failed = opened.find((result) => result.status === 'rejected')
     if (failed === undefined) {

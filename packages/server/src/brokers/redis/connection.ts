@@ -80,6 +80,10 @@ export class RedisConnection {
       connection.#lastError ??= limited.signal.reason
       connection.destroy()
     })
+    let timer: NodeJS.Timeout | undefined
+    connection.redis.once('connect', () => {
+      timer = setTimeout(() => limited.abort(new Error('no answer in time')), answerTimeoutMs(options))
+    })
     try {
       signal.throwIfAborted()
       await connection.redis.connect()
@@ -87,6 +91,8 @@ export class RedisConnection {
     } catch (error) {
       connection.destroy()
       throw connection.#failure(error)
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -102,9 +108,14 @@ export class RedisConnection {
 }
 
 /** ioredis has no limit for the answers to its first commands. */
-function attemptTimeoutMs({ address: { kind, hosts }, context: { heartbeatMs } }: RedisLinkOptions): number {
+export function answerTimeoutMs({ context: { heartbeatMs } }: RedisLinkOptions): number {
+  return Math.max(ANSWER_TIMEOUT_MS, 2 * heartbeatMs)
+}
+
+function attemptTimeoutMs(options: RedisLinkOptions): number {
+  const { kind, hosts } = options.address
   const sentinelsMs = kind === 'sentinel' ? hosts.length * (CONNECT_TIMEOUT_MS + SENTINEL_TIMEOUT_MS) : 0
-  return sentinelsMs + CONNECT_TIMEOUT_MS + Math.max(ANSWER_TIMEOUT_MS, 2 * heartbeatMs)
+  return sentinelsMs + CONNECT_TIMEOUT_MS + answerTimeoutMs(options)
 }
 
 function targetOf(address: RedisAddress, host: RedisHost | undefined, tls: ConnectionOptions) {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { addAbortListener } from 'node:events'
 import { isKey } from 'webmq-client/protocol'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkDelivery, LinkEvents, LinkMessage } from '../remote/link.js'
@@ -30,14 +31,21 @@ export class RedisLink implements Link {
   static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RedisLink> {
     const { namespace, node } = options.context
     const link = new RedisLink(namespace, options.log, events)
-    link.#pair = await RedisPair.open(
+    const pair = await RedisPair.open(
       // Not the channel of any key.
       { ...options, hasLog: true, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       { ...events, message: (message) => link.#deliver(message) },
       signal,
     )
-    await link.#pair.log?.overhear()
-    return link
+    link.#pair = pair
+    using _listener = addAbortListener(signal, () => pair.destroy())
+    try {
+      await pair.log?.overhear()
+      return link
+    } catch (error) {
+      pair.destroy()
+      throw error
+    }
   }
 
   bind(pattern: string): Promise<void> {

@@ -1,10 +1,11 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
+import { limitedSignal } from '../../base/limited-signal.js'
 import type { LogPlace } from '../../ports/shared-log.js'
 import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
-import { RedisConnection, type RedisLinkOptions } from './connection.js'
+import { answerTimeoutMs, RedisConnection, type RedisLinkOptions } from './connection.js'
 import { isPassing, isReply, redisError, refusesWrites, singleServerError } from './error.js'
 import { LogLink, type LogServer } from './log-link.js'
 import { type PublisherReports, RedisPublisher } from './publisher.js'
@@ -78,8 +79,10 @@ export class RedisPair implements LogServer, PublisherReports {
       throw publishing.status === 'rejected' ? publishing.reason : (subscribed as PromiseRejectedResult).reason
     }
     const pair = new RedisPair(options, events, [publishing.value, subscribed.value])
+    // Nobody watches the connections before the first heartbeat.
+    using limited = limitedSignal(signal, answerTimeoutMs(options))
     try {
-      await pair.#begin(signal)
+      await pair.#begin(limited.signal)
       return pair
     } catch (error) {
       pair.destroy()

@@ -92,10 +92,19 @@ class TestDriver implements LinkDriver {
   /** What the next tries end with; none: a link. */
   readonly failures: Error[] = []
   bindsWait: Promise<void> | undefined
+  /** The next try is lost while it is opened, and never answered. */
+  isNextMute = false
+  muteSignal: AbortSignal | undefined
 
-  async connect(context: LinkContext, events: LinkEvents): Promise<Link> {
+  async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
     const failure = this.failures.shift()
     if (failure !== undefined) throw failure
+    if (this.isNextMute) {
+      this.isNextMute = false
+      this.muteSignal = signal
+      setImmediate(() => events.lost(new Error('half-open')))
+      return new Promise(() => undefined)
+    }
     const link = new TestLink(context, events)
     link.bindsWait = this.bindsWait
     this.links.push(link)
@@ -589,4 +598,14 @@ describe('RemoteBroker', () => {
     await broker.stop()
     expect(performance.now() - sinceMs).toBeLessThan(10_000)
   })
+})
+
+// Symptom: a node stayed away for 30 s. Cause: who opens a link did not hear that it was lost.
+it('makes another link when one is lost while it is opened, and ends that attempt', async () => {
+  const { driver, linkAt } = await started()
+  driver.isNextMute = true
+  const first = await linkAt(0)
+  first.events.lost(new Error('cut'))
+  await linkAt(1)
+  expect(driver.muteSignal?.aborted).toBe(true)
 })

@@ -109,16 +109,17 @@ export class LinkKeeper {
       throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
     })
     tooLate.catch(() => undefined)
+    // Also while the driver still opens it: what it has asked is never answered.
+    const failed = managed.lost.promise.then((cause) => {
+      throw cause
+    })
+    failed.catch(() => undefined)
     const events = { ...this.#owner.linkEvents(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
     const connecting = this.#owner.connect(events, signal).then((link) => managed.begin(link))
     try {
-      const link = await Promise.race([connecting, tooLate])
+      const link = await Promise.race([connecting, failed, tooLate])
       const isFirst = this.#isFirst
       this.#isFirst = false
-      const failed = managed.lost.promise.then((cause) => {
-        throw cause
-      })
-      failed.catch(() => undefined)
       await Promise.race([this.#owner.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
@@ -126,6 +127,7 @@ export class LinkKeeper {
     } catch (error) {
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)
+      limited.abort(error)
       managed.destroy()
       throw error
     }
