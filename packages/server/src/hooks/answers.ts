@@ -1,10 +1,10 @@
 import { encodeJson, isKey, WebMQError } from 'webmq-client/protocol'
+import { HookRefusal } from '../base/hook-refusal.js'
 import { isObject } from '../base/is-object.js'
 import { JsonText } from '../base/json-text.js'
 import { reasonOf } from '../base/reason.js'
 import { claimDefect, type Grant, type Identity, parseGrants } from '../identity/index.js'
 import type { WordLimits } from '../ports/word-limits.js'
-import { HookRefusal } from './refusal.js'
 
 const MAX_MESSAGE_CHARS = 200
 const DEFAULT_REFUSAL = { code: 'E_FORBIDDEN', message: 'refused' } as const

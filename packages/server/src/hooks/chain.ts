@@ -1,11 +1,11 @@
 import { refusalOf, type WebMQError } from 'webmq-client/protocol'
 import type { Deadlines } from '../base/deadlines.js'
+import { HookRefusal } from '../base/hook-refusal.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
 import { NonsenseError } from './answers.js'
 import type { HookName } from './hooks.js'
-import { HookRefusal } from './refusal.js'
 
 export interface Link<Request> {
   /** Where it comes from, for the log. */

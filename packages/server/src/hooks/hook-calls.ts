@@ -1,7 +1,7 @@
 import type { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
 import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
-import { type Actor, isTrusted } from '../identity/actor.js'
+import { type Actor, type ConnectFacts, isTrusted } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { WordLimits } from '../ports/word-limits.js'
@@ -15,7 +15,6 @@ import {
   AskedDeliver,
   AskedPresence,
   AskedPublish,
-  type ConnectFacts,
   type PublishChange,
 } from './message-requests.js'
 

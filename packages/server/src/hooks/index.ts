@@ -1,10 +1,7 @@
-export type { HookOutcome } from './chain.js'
 export { DeliveringBroker } from './delivering-broker.js'
 export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
 export type * from './hooks.js'
 export { hooksDefect, loadHooks } from './load-hooks.js'
-export type { ConnectFacts } from './message-requests.js'
-export { HookRefusal } from './refusal.js'
 export {
   isForwardable,
   WEBHOOK_NOTICES,

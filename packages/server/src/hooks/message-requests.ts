@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
-import type { Actor } from '../identity/actor.js'
+import type { Actor, ConnectFacts } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
@@ -191,12 +191,6 @@ export class AskedDeliver implements DeliverRequest {
     const { change } = request.#payload
     return change === undefined ? request.#message : { ...request.#message, ...change }
   }
-}
-
-export interface ConnectFacts {
-  readonly path: string
-  readonly query: string
-  readonly headers: Readonly<Record<string, string>>
 }
 
 /** For a renewal: the head of the upgrade request is not kept. */

@@ -7,7 +7,7 @@ import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/server-options.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
-import type { ApiNode } from './api/handlers/handler.js'
+import type { ApiNode } from './api-node.js'
 
 /** A subscription of the process. */
 export type ListenLocally = (pattern: string, handler: LocalHandler, options: LocalListenOptions) => LocalSubscription
@@ -23,6 +23,7 @@ export interface HttpContext {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Absent when nobody wants to be asked. Operators are not asked about. */
   readonly hooks: HookCalls | undefined
   readonly proxies: TrustedProxies
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined

@@ -24,6 +24,13 @@ export interface Actor {
   readonly meter?: WorkMeter | undefined
 }
 
+/** The head of the request that a client connects with. */
+export interface ConnectFacts {
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
 export function clientOverHttp(identity: Identity | undefined, address: string): Actor {
   return { door: 'http', id: '', userId: identity?.userId, claims: identity?.claims, identity, address }
 }

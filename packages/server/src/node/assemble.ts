@@ -5,6 +5,7 @@ import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
+import { askAbout } from '../session/asking.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { configuredLimitsOf, EffectiveLimits } from '../session/effective-limits.js'
@@ -12,15 +13,7 @@ import { Gateway } from '../session/gateway/gateway.js'
 import { UserListens } from '../session/listen-room.js'
 import { StreamFeeds } from '../session/sse/stream-feed.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import {
-  assembleBetween,
-  assembleHearing,
-  assembleWriting,
-  type Between,
-  type Hearing,
-  type Summary,
-  type Writing,
-} from './rooms.js'
+import { assembleBelow, type Below, type Summary } from './rooms.js'
 import type { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
 
@@ -31,26 +24,15 @@ export type Rooms = ReturnType<typeof assemble>
  * @param stops Gets what each room does at the end, as the room is made: they stop in the reverse order.
  */
 export function assemble(parts: ServerNodeParts, phase: NodePhase, stops: StopList, summary: Summary) {
-  const hearing = assembleHearing(parts, stops)
-  const between = assembleBetween(parts, hearing, stops, summary)
-  const writing = assembleWriting(parts, hearing, between, stops)
-  const doors = assembleDoors(parts, phase, hearing, between, writing, stops)
-  return { ...hearing, ...between, ...writing, ...doors }
+  const below = assembleBelow(parts, stops, summary)
+  return { ...below, ...assembleDoors(parts, phase, below, stops) }
 }
 
 /** Connections: who may have one, and what its messages do. */
-function assembleDoors(
-  parts: ServerNodeParts,
-  phase: NodePhase,
-  hearing: Hearing,
-  between: Between,
-  writing: Writing,
-  stops: StopList,
-) {
+function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, stops: StopList) {
   const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
-  const { deadlines, delivery, liveBuffers, measurements, refusals, urgentKeys } = hearing
-  const { broker, cluster, groups, occupancy, presence, sessions } = between
-  const { interest, isLogged, metaRules, publisher, streams } = writing
+  const { broker, cluster, deadlines, delivery, groups, interest, isLogged, liveBuffers, measurements } = below
+  const { metaRules, occupancy, presence, publisher, refusals, sessions, streams, urgentKeys } = below
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
     broker,
@@ -63,13 +45,14 @@ function assembleDoors(
   const maxMessageBytes = options.maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   const limits = new EffectiveLimits(configuredLimitsOf(options))
   const userListens = new UserListens(sessions)
+  const asked = hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined
   const dispatcher = new Dispatcher({
     transport,
     limits: limits.defaults,
     refusals,
     publishes: measurements.publishes,
     maxMessageBytes,
-    hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
+    ask: asked && ((session, message) => askAbout(asked, session, message)),
     onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
   })
   stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })

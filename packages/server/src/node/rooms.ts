@@ -36,8 +36,18 @@ import { SessionEnder } from './session-ender.js'
 import type { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
 
+export type Below = ReturnType<typeof assembleBelow>
+type Hearing = ReturnType<typeof assembleHearing>
+
+/** The rooms below the doors. */
+export function assembleBelow(parts: ServerNodeParts, stops: StopList, summary: Summary) {
+  const hearing = assembleHearing(parts, stops)
+  const between = assembleBetween(parts, hearing, stops, summary)
+  return { ...hearing, ...between, ...assembleWriting(parts, { ...hearing, ...between }, stops) }
+}
+
 /** Who hears a message, and what is counted of it. */
-export function assembleHearing({ options, transport, logger, observer, tracer }: ServerNodeParts, stops: StopList) {
+function assembleHearing({ options, transport, logger, observer, tracer }: ServerNodeParts, stops: StopList) {
   const router = new Router()
   const hasListeners = (key: string) => router.match(key).length > 0
   const measurements = new Measurements({ hasListeners })
@@ -67,8 +77,6 @@ export function assembleHearing({ options, transport, logger, observer, tracer }
   }
 }
 
-export type Hearing = ReturnType<typeof assembleHearing>
-
 /** When a node crashes, its members of queue groups are gone everywhere within this time. */
 const MAX_TTL_MS = 10_000
 
@@ -76,7 +84,7 @@ const MAX_TTL_MS = 10_000
 export type Summary = () => NodeSummary
 
 /** The other nodes, and what all nodes know together. */
-export function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopList, summary: Summary) {
+function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopList, summary: Summary) {
   const { options, transport, verifier, hooks, logger, name: node, events } = parts
   const { maxPayloadBytes } = options
   const missed = () => {
@@ -139,17 +147,10 @@ export function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops:
   return { nodes, groups, broker: new GroupedBroker(hooked, groups), presence, occupancy, sessions, cluster }
 }
 
-export type Between = ReturnType<typeof assembleBetween>
-
 /** The one way of a message into the broker, listens of the process, and streams. */
-export function assembleWriting(
-  parts: ServerNodeParts,
-  hearing: Hearing,
-  { broker, groups }: Between,
-  stops: StopList,
-) {
+function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typeof assembleBetween>, stops: StopList) {
   const { options, transport, hooks, logger, observer, tracer } = parts
-  const { router, localListeners, deadlines, measurements } = hearing
+  const { broker, deadlines, groups, localListeners, measurements, router } = below
   const { publishes, hooks: hookTimes } = measurements
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const metaRules = new KeyRules(options.meta)
@@ -211,8 +212,6 @@ export function assembleWriting(
   const given = { author, trusted, pendingByCaller, publishRates, waitingRoom }
   return { ...given, metaRules, interest, publisher, listen, isLogged, streams, sharedStreams }
 }
-
-export type Writing = ReturnType<typeof assembleWriting>
 
 /** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
 function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {

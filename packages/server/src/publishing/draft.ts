@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { HookRefusal } from '../hooks/index.js'
+import { HookRefusal } from '../base/hook-refusal.js'
 import type { OutboundMessage, PublishingConnection } from '../ports/broker.js'
 
 /** A message as its author means it. A decoded `publish` of the protocol is one. */

@@ -8,12 +8,10 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
-import type { HookCalls } from '../hooks/index.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { MessageRun } from '../ports/message-run.js'
 import type { Behind } from '../publishing/author.js'
 import type { Refusals } from '../publishing/refusals.js'
-import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers } from './handlers/index.js'
 import { Inbox, kept } from './inbox.js'
@@ -27,10 +25,13 @@ const MAX_WAITING_BYTES = 1_048_576
 /** The same while its token is still being verified. */
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
+/** What is to be handled instead; `undefined` for the message itself. */
+type Ask = (session: Session, message: ClientMessage) => MaybePromise<ClientMessage | undefined>
+
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
-  /** Absent unless messages of clients are shown to hooks. */
-  readonly hooks?: HookCalls | undefined
+  /** Shows a message that is no publish to hooks. Absent without hooks that want any. */
+  readonly ask?: Ask | undefined
   readonly refusals: Pick<Refusals, 'add'>
   /** Is told when a message arrived that had to wait. */
   readonly publishes: Pick<PublishTimings, 'receivedMs'>
@@ -42,7 +43,7 @@ export interface DispatcherContext
  * {@link Inbox}; a `ping` never waits there.
  */
 export class Dispatcher {
-  readonly #hooks: HookCalls | undefined
+  readonly #askHooks: Ask | undefined
   readonly #refusals: DispatcherContext['refusals']
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
@@ -50,7 +51,7 @@ export class Dispatcher {
   receivedCount = 0
 
   constructor(context: DispatcherContext) {
-    this.#hooks = context.hooks
+    this.#askHooks = context.ask
     this.#refusals = context.refusals
     const { publishes } = context
     this.turns = new Turns<Session>({
@@ -140,12 +141,12 @@ export class Dispatcher {
   #handle(queue: SessionQueue<Session>, message: ClientMessage, isBinary: boolean): void {
     const session = queue.owner
     // The publisher asks about publishes itself.
-    const isAsked = this.#hooks !== undefined && session.state === 'active' && !isPublish(message)
-    if (isAsked) this.#ask(this.#hooks, session, message, isBinary)
+    const isAsked = this.#askHooks !== undefined && session.state === 'active' && !isPublish(message)
+    if (isAsked) this.#ask(this.#askHooks, session, message, isBinary)
     else this.#handleNow(queue, message, isBinary)
   }
 
-  #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
+  #ask(ask: Ask, session: Session, message: ClientMessage, isBinary: boolean): void {
     const handle = (changed: ClientMessage | undefined, asked: ClientMessage) => {
       if (!session.isClosed) this.#handleNow(this.turns.queueOf(session), changed ?? asked, isBinary)
     }
@@ -154,7 +155,7 @@ export class Dispatcher {
     }
     let asked: MaybePromise<ClientMessage | undefined>
     try {
-      asked = askAbout(hooks, session, message)
+      asked = ask(session, message)
     } catch (error) {
       refuse(error)
       return

@@ -1,19 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HookCalls } from '../../hooks/index.js'
 import type { Actor } from '../../identity/actor.js'
-import type { ResolvedOptions } from '../../options/server-options.js'
 import type { Author } from '../../publishing/author.js'
-import type { ApiNode } from '../api/handlers/handler.js'
 import { RequestRefusal } from '../api/read-call.js'
+import type { ApiNode } from '../api-node.js'
 import type { Bodies } from '../body.js'
+import type { HttpContext } from '../context.js'
 import { COMMON_HEADERS } from '../responses.js'
 import { formatOffset, type ReadOffset } from './offsets.js'
 import type { StreamView } from './view.js'
 
-export interface StreamCall {
+export interface StreamCall extends Pick<HttpContext, 'options' | 'hooks'> {
   readonly node: ApiNode
-  readonly options: ResolvedOptions
-  readonly hooks: HookCalls | undefined
   readonly bodies: Bodies
   readonly charge: (byteCount: number) => void
   readonly request: IncomingMessage

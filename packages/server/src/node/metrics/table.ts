@@ -1,13 +1,13 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { HookOutcome, WebhookStats } from '../../hooks/index.js'
-import type { HttpDropReason } from '../../http/connections.js'
 import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../../observing/measuring/measurements.js'
-import type { OutboxStatus } from '../../outbox/outbox.js'
 import type { BrokerStatus } from '../../ports/broker.js'
+import type { ServerStats } from '../stats.js'
 import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './spec.js'
 
-const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
-const OUTBOX_STATUSES = namesOf<OutboxStatus>({ leading: true, waiting: true, down: true })
+type Given<Part extends keyof ServerStats> = NonNullable<ServerStats[Part]>
+
+const BREAKER_STATES: readonly Given<'webhook'>['breaker'][] = ['closed', 'open', 'half-open']
+const OUTBOX_STATUSES = namesOf<Given<'outbox'>['status']>({ leading: true, waiting: true, down: true })
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -21,7 +21,7 @@ const GAP_REASONS = namesOf<GapReason>({
   refused: true,
   conflated: true,
 })
-const HTTP_DROP_REASONS = namesOf<HttpDropReason>({
+const HTTP_DROP_REASONS = namesOf<keyof ServerStats['http']['droppedCounts']>({
   evicted: true,
   timeout: true,
   pipelining: true,
@@ -29,7 +29,7 @@ const HTTP_DROP_REASONS = namesOf<HttpDropReason>({
   rate: true,
 })
 
-const HOOK_OUTCOMES = namesOf<HookOutcome>({ ok: true, refused: true, failed: true })
+const HOOK_OUTCOMES = namesOf<keyof ServerStats['hooks']['connect']>({ ok: true, refused: true, failed: true })
 const HOOK_SERIES = HOOK_NAMES.flatMap((hook) =>
   HOOK_OUTCOMES.map((outcome) => ({ hook, outcome, series: seriesName('webmq_hook_calls_total', { hook, outcome }) })),
 )

@@ -1,5 +1,5 @@
 import type { Deadline } from '../../base/deadlines.js'
-import type { ConnectFacts } from '../../hooks/index.js'
+import type { ConnectFacts } from '../../identity/actor.js'
 import { countedAddress } from '../../identity/client-address.js'
 import type { Identity } from '../../identity/index.js'
 import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'

@@ -1,5 +1,5 @@
 import { closeCodeOf, type ErrorCode, WebMQError } from 'webmq-client/protocol'
-import { HookRefusal } from '../../hooks/index.js'
+import { HookRefusal } from '../../base/hook-refusal.js'
 import { isListener, isMember } from '../../identity/access.js'
 import type { Identity } from '../../identity/index.js'
 import type { Session } from '../session.js'

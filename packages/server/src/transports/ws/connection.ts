@@ -6,8 +6,10 @@ import type { Batch } from './batch.js'
 import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
 
+type Owner = ConnectionOwner<WsConnection, WsFrame>
+
 export class WsConnection extends Connection<WsFrame, Buffer> {
-  readonly owner: ConnectionOwner<WsConnection, WsFrame>
+  readonly owner: Owner
   readonly websocket: WebSocket
   readonly socket: Socket
   readonly isDeflating: boolean
@@ -33,13 +35,7 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(
-    owner: ConnectionOwner<WsConnection, WsFrame>,
-    id: ConnectionId,
-    upgrade: UpgradeId,
-    websocket: WebSocket,
-    socket: Socket,
-  ) {
+  constructor(owner: Owner, id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
     super(id, upgrade)
     this.owner = owner
     this.websocket = websocket

@@ -8,10 +8,11 @@ import { assertMayListen } from '../../../identity/access.js'
 import type { InboundMessage, Position, ReadRange } from '../../../ports/broker.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
+import type { LoggedMessages } from '../../api-node.js'
 import type { AnswerOf } from '../route.js'
 import { DEFAULT_HISTORY_MESSAGES, type ROUTES } from '../routes.js'
 import type { LOGGED_MESSAGE } from '../shapes.js'
-import type { Call, Handler, HandlerContext, LoggedMessages } from './handler.js'
+import type { Call, Handler, HandlerContext } from './handler.js'
 
 /** Payloads of one answer: the log may hold far more. */
 const MAX_ANSWER_BYTES = 4 * 1024 ** 2
