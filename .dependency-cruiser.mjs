@@ -6,16 +6,22 @@ const TESTS = '\\.test(-d)?\\.ts$|/test/|/fuzz/'
 /** Rooms of each package from the top floor to the ground: a room imports only from the floors below its own. */
 export const FLOORS = {
   server: [
-    ['cli', 'index'],
+    ['doors/cli', 'index'],
     ['create-server'],
-    ['node'],
-    ['http', 'session'],
-    ['streams'],
-    ['options', 'publishing'],
-    ['brokers', 'hooks', 'observing', 'operators', 'presence', 'queue-groups', 'routing'],
-    ['identity', 'nodes', 'outbox', 'patterns', 'replay', 'transports'],
-    ['ports'],
-    ['base'],
+    ['kernel/node'],
+    ['doors/http', 'kernel/session'],
+    ['features/streams'],
+    ['doors/options', 'kernel/publishing'],
+    [
+      ...['adapters/brokers', 'features/hooks', 'features/observing', 'features/operators', 'features/presence'],
+      ...['features/queue-groups', 'kernel/routing'],
+    ],
+    [
+      ...['adapters/transports', 'features/nodes', 'features/outbox'],
+      ...['kernel/identity', 'kernel/patterns', 'kernel/replay'],
+    ],
+    ['kernel/ports'],
+    ['kernel/base'],
   ],
   client: [
     ['development'],
@@ -168,7 +174,7 @@ export default {
       name: 'server-uses-only-the-protocol-of-the-client',
       severity: 'error',
       comment: 'But for the commands that are clients, which import it lazily.',
-      from: { path: '^packages/server/src/', pathNot: `^packages/server/src/cli/client/|${TESTS}` },
+      from: { path: '^packages/server/src/', pathNot: `^packages/server/src/doors/cli/client/|${TESTS}` },
       to: { path: '^packages/(client|bench|conformance|services)/', pathNot: '^packages/client/(src|dist)/protocol/' },
     },
     {
@@ -177,18 +183,18 @@ export default {
       severity: 'error',
       from: {
         path: '^packages/server/src/',
-        pathNot: `^packages/server/src/(brokers|transports)/|^packages/server/src/(create-server|index)\\.ts$|${TESTS}`,
+        pathNot: `^packages/server/src/adapters/(brokers|transports)/|^packages/server/src/(create-server|index)\\.ts$|${TESTS}`,
       },
-      to: { path: '^packages/server/src/(brokers|transports)/' },
+      to: { path: '^packages/server/src/adapters/(brokers|transports)/' },
     },
     {
       name: 'adapters-know-only-their-port',
       comment: 'A broker or a transport imports base, the ports, the patterns, its own files and its own library.',
       severity: 'error',
-      from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
+      from: { path: '^packages/server/src/adapters/(brokers|transports)/', pathNot: TESTS },
       to: {
         path: '^packages/server/src/',
-        pathNot: '^packages/server/src/(base|ports|patterns)/|^packages/server/src/$1/',
+        pathNot: '^packages/server/src/kernel/(base|ports|patterns)/|^packages/server/src/adapters/$1/',
       },
     },
     {
@@ -196,12 +202,12 @@ export default {
       comment: 'A feature is removed by deleting its folder and one line in a table.',
       severity: 'error',
       from: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
+        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
         pathNot: TESTS,
       },
       to: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
-        pathNot: '^packages/server/src/$1/$2/',
+        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
+        pathNot: '^packages/server/src/adapters/$1/$2/',
       },
     },
     {
@@ -212,7 +218,7 @@ export default {
       to: {
         path: '^packages/',
         pathNot:
-          '^packages/transport-uws/src/|^packages/server/(src|dist)/(ports|transports)/index\\.|^packages/client/(src|dist)/protocol/',
+          '^packages/transport-uws/src/|^packages/server/(src|dist)/(kernel/ports|adapters/transports)/index\\.|^packages/client/(src|dist)/protocol/',
       },
     },
     {
@@ -233,7 +239,7 @@ export default {
       from: { path: '^packages/conformance/src/', pathNot: `${TESTS}|^packages/conformance/src/client/` },
       to: {
         path: '^packages/',
-        pathNot: '^packages/conformance/|^packages/(server/(src|dist)/ports|client/(src|dist)/protocol)/',
+        pathNot: '^packages/conformance/|^packages/(server/(src|dist)/kernel/ports|client/(src|dist)/protocol)/',
       },
     },
     {

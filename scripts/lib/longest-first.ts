@@ -32,7 +32,7 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/server/test/brokers/mesh-faults.test.ts': 25,
   'packages/server/test/brokers/nats-faults.test.ts': 25,
   'packages/server/test/brokers/rabbitmq-refusals.test.ts': 25,
-  'packages/server/src/queue-groups/silent-nodes.test.ts': 25,
+  'packages/server/src/features/queue-groups/silent-nodes.test.ts': 25,
   'packages/server/test/transports/native.test.ts': 24,
   'packages/server/test/brokers/nats-broker.test.ts': 23,
   'packages/server/test/brokers/stopping.test.ts': 22,

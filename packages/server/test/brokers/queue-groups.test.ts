@@ -3,9 +3,9 @@ import { historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
 import { seededRandom } from '../../../client/test/seeded-random.js'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
-import type { Broker } from '../../src/ports/broker.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { Broker } from '../../src/kernel/ports/broker.js'
 import { runGroupSchedule } from '../group-schedule.js'
 
 const OPTIONS = {
