@@ -33,7 +33,7 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'outbox/outbox.ts: measure': 'is caught',
   'presence/occupancy/occupancy.ts: this.#table.open': 'as a topic',
   'presence/occupancy/teller.ts: this.#run': 'catches what the backend and the broker throw',
-  'presence/presence.ts: this.table.open': 'as a topic',
+  'presence/presence.ts: this.#table.open': 'as a topic',
   'queue-groups/hand-over.ts: this.#groups.whenCurrent': 'has a timeout, and never fails',
   'queue-groups/local-member.ts: this.#handle': 'catches what the handler throws',
   'queue-groups/queue-groups.ts: this.#table.open': 'as a topic',
