@@ -20,6 +20,8 @@ export class LinkKeeper {
   readonly #signal = this.#stopping.signal
   #failedCount = 0
   #isFirst = true
+  /** Why attempts failed that had their time. */
+  #failure: Error | undefined
   /** The current link, or the last one. */
   #managed: ManagedLink | undefined
   #running: Promise<void> | undefined
@@ -96,7 +98,7 @@ export class LinkKeeper {
     const managed = new ManagedLink((cause) => this.#broker.lost(cause))
     const events = { ...this.#broker.linkEvents(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
     const tooLate = aborted(signal).then(() => {
-      throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
+      throw this.#signal.aborted ? new Error('stopped') : tooLateError(this.#failure)
     })
     tooLate.catch(() => undefined)
     const connecting = this.#broker.connect(events, signal).then((link) => managed.begin(link))
@@ -111,8 +113,10 @@ export class LinkKeeper {
       await Promise.race([this.#broker.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
+      this.#failure = undefined
       this.#broker.established(link)
     } catch (error) {
+      if (!signal.aborted) this.#failure = asError(error)
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)
       managed.destroy()
@@ -168,6 +172,13 @@ class ManagedLink {
 
 function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => addAbortListener(signal, () => resolve(undefined)))
+}
+
+function tooLateError(before: Error | undefined): Error {
+  const text = 'no connection in time'
+  return before === undefined
+    ? new Error(text)
+    : new Error(`${text}; the attempt before: ${before.message}`, { cause: before })
 }
 
 function asError(cause: unknown): Error {
