@@ -570,6 +570,13 @@ describe('RemoteBroker', () => {
       code: 'E_BROKER_UNAVAILABLE',
       message: expect.stringContaining('connection refused'),
     })
+    // The last attempt does not end by itself.
+    driver.bindsWait = new Promise(() => undefined)
+    driver.failures.splice(0, driver.failures.length, new Error('no leader'))
+    await expect(broker.start(sink)).rejects.toMatchObject({
+      code: 'E_BROKER_UNAVAILABLE',
+      message: expect.stringMatching(/no connection in time; the attempt before: no leader$/),
+    })
     expect(() => broker.publish({ key: 'a', payload: new Uint8Array(0), isBinary: true })).toThrow(/not started/)
   })
 

@@ -31,6 +31,8 @@ export class LinkKeeper {
   readonly #signal = this.#stopping.signal
   #failedCount = 0
   #isFirst = true
+  /** Why attempts failed that had their time. */
+  #failure: Error | undefined
   /** The current link, or the last one. */
   #managed: ManagedLink | undefined
   #running: Promise<void> | undefined
@@ -106,7 +108,7 @@ export class LinkKeeper {
     const { signal } = limited
     const managed = new ManagedLink((cause) => this.#owner.lost(cause))
     const tooLate = aborted(signal).then(() => {
-      throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
+      throw this.#signal.aborted ? new Error('stopped') : tooLateError(this.#failure)
     })
     tooLate.catch(() => undefined)
     // Also while the driver still opens it: what it has asked is never answered.
@@ -123,8 +125,10 @@ export class LinkKeeper {
       await Promise.race([this.#owner.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
+      this.#failure = undefined
       this.#owner.established(link)
     } catch (error) {
+      if (!signal.aborted) this.#failure = asError(error)
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)
       limited.abort(error)
@@ -181,6 +185,13 @@ class ManagedLink {
 
 function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => addAbortListener(signal, () => resolve(undefined)))
+}
+
+function tooLateError(before: Error | undefined): Error {
+  const text = 'no connection in time'
+  return before === undefined
+    ? new Error(text)
+    : new Error(`${text}; the attempt before: ${before.message}`, { cause: before })
 }
 
 function asError(cause: unknown): Error {
