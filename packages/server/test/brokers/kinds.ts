@@ -24,12 +24,21 @@ export const KINDS = {
     start: (options) => startNats({ ...options, hasJetStream: true }),
     create: createNatsBroker,
   },
-  'nats-cluster': { name: 'nats cluster', start: natsCluster, create: createNatsBroker },
+  'nats-cluster': {
+    name: 'nats cluster',
+    start: natsCluster,
+    afterFullDisk: { says: /JetStream sends no message in time/, repair: (broker) => broker.restart() },
+    create: createNatsBroker,
+  },
   rabbitmq: {
     name: 'rabbitmq',
     start: (options) => startRabbitmq({ ...options, isPrivate: true }),
     // RabbitMQ 3.10 takes as long to record that it has streams.
     settled: () => setTimeout(1_000),
+    afterFullDisk: {
+      says: /home node '.*' is down or inaccessible|timeout_waiting_for_leader/,
+      repair: async (broker) => await broker.wipe?.(),
+    },
     create: createRabbitmqBroker,
   },
 } as const satisfies Record<string, Kind>
