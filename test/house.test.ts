@@ -42,11 +42,14 @@ describe('the house', () => {
     expect(filesThatRepeatTheirFolder(files)).toEqual([])
   })
 
-  it(`has at most ${MAX_LOOSE_FILES} loose files in packages/server/src, tests aside`, () => {
-    const loose = files.filter((file) => /^packages\/server\/src\/[^/]+$/.test(file) && !file.includes('.test'))
-    expect(loose).toContain('packages/server/src/index.ts')
-    expect(loose.length, loose.join()).toBeLessThanOrEqual(MAX_LOOSE_FILES)
-  })
+  it.each(['client', 'server'])(
+    `has at most ${MAX_LOOSE_FILES} loose files in packages/%s/src, tests aside`,
+    (name) => {
+      const loose = files.filter((file) => file.match(`^packages/${name}/src/[^/]+$`) && !file.includes('.test'))
+      expect(loose).toContain(`packages/${name}/src/index.ts`)
+      expect(loose.length, loose.join()).toBeLessThanOrEqual(MAX_LOOSE_FILES)
+    },
+  )
 
   it('is where ARCHITECTURE.md says', () => {
     const rows = codeMap(readText('ARCHITECTURE.md'))
@@ -73,6 +76,16 @@ describe('the house', () => {
       expect(inSrc.filter((file) => roomCount(file) !== 1)).toEqual([])
       expect(rooms.filter((room) => !inSrc.some(isIn(room)))).toEqual([])
     }
+  })
+
+  it('has a paragraph for every room of the client', async () => {
+    const { FLOORS } = await import(`${ROOT}.dependency-cruiser.mjs`)
+    const [, wings = ''] = readText('ARCHITECTURE.md').split('\n## The wings of the client\n')
+    const named = [...(wings.split('\n## ')[0] ?? '').matchAll(/`([^`]+?)(?:\/|\.ts)`/g)].map(([, name]) => name)
+    const rooms: string[] = FLOORS.client.flat()
+    expect(named).toContain('core/connection')
+    // Files of the core stand there without its name.
+    expect(rooms.filter((room) => ![room, room.replace('core/', '')].some((name) => named.includes(name)))).toEqual([])
   })
 
   it('has no new circle of imports, types included, and no new importer of a feature', async () => {

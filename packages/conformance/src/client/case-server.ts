@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { createServer, type WebMQServer } from 'webmq-server'
+import { createServer } from 'webmq-server'
 import type { FaultStep, ServerSetup } from './case.js'
 import { FaultProxy } from './fault-proxy.js'
 
@@ -13,19 +13,31 @@ const OPTIONS = {
   retain: ['state.#'],
 } as const
 
+/** A server that plays cases, until it is stopped. */
+export interface StartedServer {
+  readonly port: number
+  publish(key: string, payload: unknown, options: { readonly ephemeral: boolean }): unknown
+  stop(): unknown
+}
+
+/** Starts the server of a case, and starts it anew, with another log, for the fault `restart`. */
+export type StartServer = (options: ServerSetup['options'], secret: string | undefined) => Promise<StartedServer>
+
 /** The server of one case, in this process, behind a proxy that the case can cut. */
 export class CaseServer {
   readonly #setup: ServerSetup
   readonly #proxy: FaultProxy
-  #server: WebMQServer | undefined
+  readonly #startServer: StartServer
+  #server: StartedServer | undefined
 
-  private constructor(setup: ServerSetup, proxy: FaultProxy) {
+  private constructor(setup: ServerSetup, proxy: FaultProxy, startServer: StartServer) {
     this.#setup = setup
     this.#proxy = proxy
+    this.#startServer = startServer
   }
 
-  static async start(setup: ServerSetup): Promise<CaseServer> {
-    const server = new CaseServer(setup, await FaultProxy.start())
+  static async start(setup: ServerSetup, startServer: StartServer = startWebMQ): Promise<CaseServer> {
+    const server = new CaseServer(setup, await FaultProxy.start(), startServer)
     await server.#start()
     return server
   }
@@ -34,7 +46,7 @@ export class CaseServer {
     return `ws://127.0.0.1:${this.#proxy.port}/ws`
   }
 
-  get server(): WebMQServer {
+  get server(): StartedServer {
     if (this.#server === undefined) throw new Error('the server does not run')
     return this.#server
   }
@@ -49,27 +61,36 @@ export class CaseServer {
       return
     }
     this.#proxy.hold()
-    await this.server.stop({ drainMs: 0 })
+    await this.server.stop()
     await this.#start()
     this.#proxy.release()
   }
 
   async stop(): Promise<void> {
     await this.#proxy.stop()
-    await this.#server?.stop({ drainMs: 0 })
+    await this.#server?.stop()
   }
 
   async #start(): Promise<void> {
     const { tokens = false, options } = this.#setup
-    this.#server = createServer({
-      host: '127.0.0.1',
-      port: 0,
-      logLevel: 'silent',
-      ...OPTIONS,
-      ...(tokens && { jwt: { secret: SECRET } }),
-      ...options,
-    })
-    this.#proxy.pointTo((await this.#server.start()).port)
+    this.#server = await this.#startServer({ ...OPTIONS, ...options }, tokens ? SECRET : undefined)
+    this.#proxy.pointTo(this.#server.port)
+  }
+}
+
+const startWebMQ: StartServer = async (options, secret) => {
+  const server = createServer({
+    host: '127.0.0.1',
+    port: 0,
+    logLevel: 'silent',
+    ...(secret !== undefined && { jwt: { secret } }),
+    ...options,
+  })
+  const { port } = await server.start()
+  return {
+    port,
+    publish: (key, payload, publishOptions) => server.publish(key, payload, publishOptions),
+    stop: () => server.stop({ drainMs: 0 }),
   }
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type Adapter, CommandError } from './adapter.js'
 import type { CallStep, Case, NextStep, PlayStep, PublishStep, StateStep, Step, StreamStep, WaitStep } from './case.js'
-import { CaseServer, tokenNamed } from './case-server.js'
+import { CaseServer, type StartServer, tokenNamed } from './case-server.js'
 import { PlayedServer } from './played-server.js'
 
 /** Messages that are skipped, changes of a state, or parts of a stream, until it has come to what the case asks for. */
@@ -12,10 +12,15 @@ type Members = Readonly<Record<string, unknown>>
 
 /**
  * Plays one case against a client.
+ * @param startServer Default: a server of `webmq-server`.
  * @throws {Error} It did something else than the case says; the message names the step.
  */
-export async function runCase({ steps, server: setup = {} }: Case, adapter: Adapter): Promise<void> {
-  const server = await (setup.played ? PlayedServer.start(setup.played) : CaseServer.start(setup))
+export async function runCase(
+  { steps, server: setup = {} }: Case,
+  adapter: Adapter,
+  startServer?: StartServer,
+): Promise<void> {
+  const server = await (setup.played ? PlayedServer.start(setup.played) : CaseServer.start(setup, startServer))
   const run = new Run(server, adapter)
   try {
     for (const [index, step] of steps.entries()) {

@@ -33,9 +33,9 @@ export class TestGroups {
   readonly #requests = new Map<string, Request>()
   #requestCount = 0
 
-  /** Number of groups that a connection is in. */
-  countOf(member: TestMember): number {
-    return this.#groups.filter(({ members }) => members.includes(member)).length
+  /** Patterns of the groups that a connection is in. */
+  patternsOf(member: TestMember): readonly string[] {
+    return this.#groups.filter(({ members }) => members.includes(member)).map(({ pattern }) => pattern)
   }
 
   join(name: GroupName, member: TestMember): void {

@@ -1,3 +1,4 @@
+import { contains } from '../../protocol/containment.js'
 import { matches } from '../../protocol/matching.js'
 import type { GapReason, WirePayload } from '../../protocol/messages.js'
 import type { MessageMeta } from '../../protocol/meta.js'
@@ -44,6 +45,7 @@ export interface Replayed {
 /** The test server's log: the newest messages, each with a position. */
 export class TestLog {
   readonly #maxMessages: number
+  readonly #logged: readonly string[]
   #messages: LoggedMessage[] = []
   /** The last message of each key, in the order of offsets. Without a payload, the key was removed. */
   readonly #last = new Map<string, LoggedMessage>()
@@ -52,8 +54,15 @@ export class TestLog {
   #epoch = 1
   #offset = 0
 
-  constructor(maxMessages: number) {
+  /** @param logged Patterns of the keys that are logged. */
+  constructor(maxMessages: number, logged: readonly string[]) {
     this.#maxMessages = maxMessages
+    this.#logged = maxMessages > 0 ? logged : []
+  }
+
+  /** Whether all keys that a pattern matches are logged. */
+  logs(pattern: string): boolean {
+    return this.#logged.some((logged) => contains(logged, pattern))
   }
 
   /** The part of positions before their `:`. */
@@ -75,6 +84,8 @@ export class TestLog {
     const message = { key, payload, ...(meta && { meta }), offset: ++this.#offset, timeMs: Date.now() }
     this.#messages.push(message)
     this.#messages.splice(0, this.#messages.length - this.#maxMessages)
+    // A part of a stream is no state [P-18.1].
+    if (meta?.stream !== undefined) return message
     this.#last.delete(key)
     this.#last.set(key, message)
     return message
@@ -131,7 +142,13 @@ export class TestLog {
     const more = messages.length < selected.length
     const isComplete = since === undefined || offset >= this.#offset - this.#messages.length
     const isForeign = (since !== undefined && from?.epoch !== this.epoch) || endEpoch !== this.epoch
-    const gap = isForeign ? 'epoch-changed' : isComplete ? undefined : 'history-expired'
+    const gap = isForeign
+      ? 'epoch-changed'
+      : !isComplete
+        ? 'history-expired'
+        : this.logs(pattern)
+          ? undefined
+          : 'no-history'
     const isCut = messages.length < (last ?? 0) && this.#offset > this.#messages.length
     return { messages, more, gap, isCut, position: this.position(more ? messages.at(-1)?.offset : undefined) }
   }

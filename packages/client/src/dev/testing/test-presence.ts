@@ -46,6 +46,14 @@ export class TestPresence {
     this.#watchers.get(key)?.delete(watcher)
   }
 
+  /** Keys at which a connection is present, and those that it watches. */
+  keysOf(holder: TestWatcher): { readonly entered: readonly string[]; readonly watched: readonly string[] } {
+    const isHolder = (present: Present) => present.holder === holder
+    const entered = [...this.#byKey].filter(([, members]) => [...members.values()].some(isHolder))
+    const watched = [...this.#watchers].filter(([, watchers]) => watchers.has(holder))
+    return { entered: entered.map(([key]) => key), watched: watched.map(([key]) => key) }
+  }
+
   /** Removes a connection's member and watch at a key; returns whether there were any. */
   end(key: string, holder: TestWatcher): boolean {
     const isPresent = [...(this.#byKey.get(key)?.values() ?? [])].some((present) => present.holder === holder)

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../protocol/errors.js'
 import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../../protocol/messages.js'
 import { formatStreamPlace } from '../../protocol/streams.js'
 import { TestGroups } from './test-groups.js'
+import type { TestIdentity } from './test-identity.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'
 import { TestSession } from './test-session.js'
@@ -12,11 +13,13 @@ import { createTestWebSocket } from './test-websocket.js'
 
 /** Options of {@link createTestServer}. */
 export interface TestServerOptions {
-  /** Returns the token's user, or `undefined` if the token is not valid. Default: no token is required. */
-  readonly verifyToken?: (token: string) => { readonly userId?: string } | undefined
+  /** Returns whose the token is, and what it allows; `undefined` if it is not valid. Default: no token is required. */
+  readonly verifyToken?: (token: string) => TestIdentity | undefined
+  /** Patterns of the keys that are logged. Default: all. */
+  readonly history?: readonly string[]
   /** Limit of logged messages; default 1,000. With 0 there are no positions, and every reconnect is a gap. */
   readonly historyMaxMessages?: number
-  /** Patterns of the keys whose last message is kept, for state topics. Default: none. */
+  /** Patterns of the keys whose last message is kept, for state topics. They are logged, too. Default: none. */
   readonly retain?: readonly string[]
   /** Messages per page of a replay. Default: all. */
   readonly replayPageMessages?: number
@@ -80,8 +83,8 @@ export class TestServer {
 
   constructor(options: TestServerOptions = {}) {
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
-    const { replayPageMessages = Number.POSITIVE_INFINITY, retain = [] } = options
-    this.#log = new TestLog(historyMaxMessages)
+    const { history = ['#'], replayPageMessages = Number.POSITIVE_INFINITY, retain = [] } = options
+    this.#log = new TestLog(historyMaxMessages, [...history, ...retain])
     const allLimits = { ...LIMITS, ...limits }
     this.WebSocket = createTestWebSocket((socket) => {
       if (!this.isUp) return undefined
@@ -225,7 +228,8 @@ export class TestServer {
       return { position: this.#positions.get(messageName), duplicate: true }
     }
     const meta = { userId: from?.userId, timeMs: Date.now(), id: `message-${++this.#messageCount}` }
-    const sent = ephemeral ? { key, payload: copyOf(payload), meta } : this.#log.append(key, copyOf(payload), meta)
+    const isLogged = !ephemeral && this.#log.logs(key)
+    const sent = isLogged ? this.#log.append(key, copyOf(payload), meta) : { key, payload: copyOf(payload), meta }
     const position = 'offset' in sent ? this.#log.position(sent.offset) : undefined
     if (messageName !== undefined) this.#positions.set(messageName, position)
     for (const session of this.#sessions) if (echo || session !== from) session.deliver(sent)
@@ -236,7 +240,7 @@ export class TestServer {
   #stream(message: StreamMessage) {
     const { key, kind } = message
     const payload = copyOf(message.payload)
-    const refusal = this.#log.position() === undefined ? 'E_UNSUPPORTED' : this.#streams.check(message)
+    const refusal = this.#log.logs(key) ? this.#streams.check(message) : 'E_UNSUPPORTED'
     if (refusal === 'duplicate') return { duplicate: true }
     if (refusal !== undefined) return { refusal, duplicate: false }
     const stream = formatStreamPlace(message)

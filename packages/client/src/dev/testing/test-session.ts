@@ -6,6 +6,7 @@ import { matches } from '../../protocol/matching.js'
 import type { ClientMessage, ClientVerb, WirePayload } from '../../protocol/messages.js'
 import { encodeMeta } from '../../protocol/meta.js'
 import type { TestGroups, TestMember } from './test-groups.js'
+import { actionOf, allows, type TestIdentity } from './test-identity.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'
 import type { StreamMessage, TestStreams } from './test-streams.js'
@@ -22,8 +23,8 @@ export interface TestSessionContext {
   /** Messages per page of a replay. */
   readonly replayPageMessages: number
   readonly maxListens: number
-  /** Returns the token's user; `undefined`: the token is not valid. Absent: no token is required. */
-  readonly verifyToken?: ((token: string) => { readonly userId?: string } | undefined) | undefined
+  /** `undefined`: the token is not valid. Absent: no token is required. */
+  readonly verifyToken?: ((token: string) => TestIdentity | undefined) | undefined
   /** Decides whether a message is handled. */
   intercept(message: ClientMessage): 'handle' | 'handle-unanswered' | 'ignore' | ErrorCode
   publish(
@@ -51,19 +52,20 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
   readonly #socket: ServerEnd
   readonly #patterns = new Set<string>()
   #isAuthenticated: boolean
-  /** The user of its token. */
-  userId: string | undefined
+  #identity: TestIdentity = {}
   /** One of its listens has asked for meta [P-15.3]. */
   #hasMeta = false
   #isMute = false
 
-  readonly #handlers: { readonly [V in ClientVerb]: (message: From<V>) => void } = {
-    ping: () => this.send({ verb: 'pong', position: this.#context.log.position() }),
+  readonly #handlers: { readonly [V in ClientVerb]: (message: From<V>) => ErrorCode | undefined } = {
+    ping: () => {
+      this.send({ verb: 'pong', position: this.#context.log.position() })
+    },
     auth: (message) => this.#authenticate(message),
     listen: (message) => (message.group === undefined ? this.#listen(message) : this.#join(message, message.group)),
     unlisten: (message) => {
-      if (this.#left(message)) this.send({ verb: 'ok', id: message.id })
-      else this.#refuse(message.id, 'E_NOT_LISTENING')
+      if (!this.#left(message)) return 'E_NOT_LISTENING'
+      this.send({ verb: 'ok', id: message.id })
     },
     publish: (message) => {
       const { id } = message
@@ -72,14 +74,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     },
     history: (message) => this.#history(message),
     presence: (message) => this.#presence(message),
-    request: (message) => {
-      const { id } = message
-      const refusal = this.#context.groups.request(this, message, () => this.send({ verb: 'ok', id }))
-      if (refusal) this.#refuse(id, refusal)
-    },
-    reply: (message) => {
-      if (!this.#context.groups.reply(this, message)) this.#refuse(message.id, 'E_TIMEOUT')
-    },
+    request: (message) => this.#context.groups.request(this, message, () => this.send({ verb: 'ok', id: message.id })),
+    reply: (message) => (this.#context.groups.reply(this, message) ? undefined : 'E_TIMEOUT'),
     stream: (message) => this.#stream(message),
     read: (message) => this.#read(message),
   }
@@ -88,6 +84,11 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     this.#context = context
     this.#socket = socket
     this.#isAuthenticated = !context.verifyToken
+  }
+
+  /** The user of its token. */
+  get userId(): string | undefined {
+    return this.#identity.userId
   }
 
   /** Patterns of this connection. */
@@ -133,13 +134,35 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   /** Ends a listen, memberships or presence, from the server's side. */
   revoke(pattern: string): void {
+    this.#endListens(pattern)
+    if (this.#context.presence.end(pattern, this)) this.#tellEnded(pattern)
+  }
+
+  #endListens(pattern: string): void {
     const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
     if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { pattern })
     for (const { group, isResponder } of this.#context.groups.revoke(pattern, this)) {
       const respond = isResponder && { respond: true as const }
       this.send({ verb: 'ended', group, pattern, ...respond, code: 'E_FORBIDDEN', message: detail })
     }
-    if (this.#context.presence.end(pattern, this)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { key: pattern })
+  }
+
+  /** Tells that presence at a key has ended. */
+  #tellEnded(key: string): void {
+    this.#refuse(undefined, 'E_FORBIDDEN', `${ERRORS.E_FORBIDDEN.message}: presence ${key}, no longer granted`, { key })
+  }
+
+  /** Ends what a new token does not allow [P-5.5]. */
+  #endUngranted(): void {
+    const { groups, presence } = this.#context
+    for (const pattern of [...this.#patterns, ...groups.patternsOf(this)])
+      if (!allows(this.#identity, 'listen', pattern)) this.#endListens(pattern)
+    const { entered, watched } = presence.keysOf(this)
+    const left = entered.filter((key) => !allows(this.#identity, 'presence', key))
+    const unwatched = watched.filter((key) => !allows(this.#identity, 'listen', key))
+    for (const key of left) presence.leaveOf(key, this)
+    for (const key of unwatched) presence.unwatch(key, this)
+    for (const key of new Set([...left, ...unwatched])) this.#tellEnded(key)
   }
 
   /** Sends a change at a watched key. */
@@ -154,45 +177,43 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   #handle(message: ClientMessage, isBinary: boolean): void {
     const wire = 'payload' in message ? { ...message, payload: payloadOf(message, isBinary) } : message
-    const handle = this.#handlers[wire.verb] as (message: ClientMessage) => void
-    handle(wire)
+    const handle = this.#handlers[wire.verb] as (message: ClientMessage) => ErrorCode | undefined
+    const refusal = this.#isAllowed(wire) ? handle(wire) : 'E_FORBIDDEN'
+    if (refusal) this.#refuse('id' in wire ? wire.id : undefined, refusal)
   }
 
-  #stream(message: From<'stream'>): void {
-    const { id, key } = message
-    const { isRevoked, stream } = this.#context
-    const { refusal, ...answer } = isRevoked(key) ? { refusal: 'E_FORBIDDEN' as const } : stream(message)
-    if (refusal) this.#refuse(id, refusal)
-    else this.send({ verb: 'ok', id, ...answer })
+  #isAllowed(message: ClientMessage): boolean {
+    const action = actionOf(message)
+    const pattern = 'pattern' in message ? message.pattern : 'key' in message ? message.key : ''
+    if (action === undefined) return true
+    if (message.verb !== 'publish' && message.verb !== 'request' && this.#context.isRevoked(pattern)) return false
+    return allows(this.#identity, action, pattern)
   }
 
-  #read({ id, key }: From<'read'>): void {
-    const { streams, log, isRevoked } = this.#context
+  #stream(message: From<'stream'>): ErrorCode | undefined {
+    const { refusal, ...answer } = this.#context.stream(message)
+    if (!refusal) this.send({ verb: 'ok', id: message.id, ...answer })
+    return refusal
+  }
+
+  #read({ id, key }: From<'read'>): ErrorCode | undefined {
+    const { streams, log } = this.#context
     const position = log.position()
-    if (isRevoked(key) || position === undefined) {
-      this.#refuse(id, position ? 'E_FORBIDDEN' : 'E_UNSUPPORTED')
-      return
-    }
+    if (!log.logs(key)) return 'E_UNSUPPORTED'
     const { summary, pieces, place } = streams.read(key)
     this.send({ verb: 'ok', id, position, replayed: pieces.length || undefined, result: summary })
     for (const payload of pieces) this.#send({ key, payload, meta: { stream: place } }, true, false)
   }
 
-  #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
+  #join(
+    { id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>,
+    group: string,
+  ): ErrorCode | undefined {
     const { groups, maxListens } = this.#context
-    const isRanged = (since ?? last ?? rewindMs ?? overflow) !== undefined
-    const refusal = isRanged ? 'E_UNSUPPORTED' : this.#refusalOf(pattern, this.#listenCount >= maxListens)
-    if (refusal) {
-      this.#refuse(id, refusal)
-      return
-    }
+    if ((since ?? last ?? rewindMs ?? overflow) !== undefined) return 'E_UNSUPPORTED'
+    if (this.#listenCount >= maxListens) return 'E_LISTEN_LIMIT'
     groups.join({ group, pattern, isResponder: respond === true }, this)
     this.send({ verb: 'ok', id })
-  }
-
-  #refusalOf(pattern: string, isFull: boolean): ErrorCode | undefined {
-    if (this.#context.isRevoked(pattern)) return 'E_FORBIDDEN'
-    return isFull ? 'E_LISTEN_LIMIT' : undefined
   }
 
   #left({ pattern, group, respond }: From<'unlisten'>): boolean {
@@ -202,16 +223,12 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   /** Memberships count as listens [P-16.2]. */
   get #listenCount(): number {
-    return this.#patterns.size + this.#context.groups.countOf(this)
+    return this.#patterns.size + this.#context.groups.patternsOf(this).length
   }
 
-  #presence(message: From<'presence'>): void {
+  #presence(message: From<'presence'>): undefined {
     const { id, key, op } = message
-    const { presence, isRevoked } = this.#context
-    if (isRevoked(key)) {
-      this.#refuse(id, 'E_FORBIDDEN')
-      return
-    }
+    const { presence } = this.#context
     if (op === 'enter') {
       const { member, data } = message
       const userId = this.userId
@@ -228,13 +245,14 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     this.send({ verb: 'ok', id, ...(isAsking && { result: { members: presence.members(key) } }) })
   }
 
-  #authenticate({ id, token }: From<'auth'>): void {
+  #authenticate({ id, token }: From<'auth'>): undefined {
     const { verifyToken } = this.#context
     const identity = verifyToken ? verifyToken(token) : {}
     if (identity) {
       this.#isAuthenticated = true
-      this.userId = identity.userId
-      this.send({ verb: 'ok', id, result: identity })
+      this.#identity = identity
+      this.send({ verb: 'ok', id, result: { userId: identity.userId } })
+      this.#endUngranted()
     } else {
       const code = ERRORS.E_TOKEN_INVALID.closeCode
       this.#refuse(id, 'E_TOKEN_INVALID')
@@ -243,14 +261,10 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     }
   }
 
-  #listen({ id, pattern, since, last, rewindMs, state, meta }: From<'listen'>): void {
+  #listen({ id, pattern, since, last, rewindMs, state, meta }: From<'listen'>): ErrorCode | undefined {
     const { log, maxListens, replayPageMessages: limit, isRetained } = this.#context
-    const isFull = !this.#patterns.has(pattern) && this.#listenCount >= maxListens
-    const refusal = (state && !isRetained(pattern) && 'E_UNSUPPORTED') || this.#refusalOf(pattern, isFull)
-    if (refusal) {
-      this.#refuse(id, refusal)
-      return
-    }
+    if (state && !isRetained(pattern)) return 'E_UNSUPPORTED'
+    if (!this.#patterns.has(pattern) && this.#listenCount >= maxListens) return 'E_LISTEN_LIMIT'
     const isAsked = (since ?? last ?? rewindMs) !== undefined
     const replayed = state
       ? log.state({ since, limit }, pattern)
@@ -260,17 +274,14 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
     if (meta) this.#hasMeta = true
-    const gap = since === undefined && replayed.gap === 'no-history' ? undefined : replayed.gap
-    const recovered = (since !== undefined && replayed.gap === undefined) || undefined
+    const { gap } = replayed
+    const recovered = (since !== undefined && gap === undefined) || undefined
     this.#replay({ id, recovered, gap, state }, replayed, meta)
   }
 
-  #history({ id, key, since, before, rewindMs, last, limit, reverse, meta }: From<'history'>): void {
+  #history({ id, key, since, before, rewindMs, last, limit, reverse, meta }: From<'history'>): ErrorCode | undefined {
     const { log, replayPageMessages } = this.#context
-    if (log.position() === undefined) {
-      this.#refuse(id, 'E_UNSUPPORTED')
-      return
-    }
+    if (log.position() === undefined) return 'E_UNSUPPORTED'
     const isForward =
       !reverse &&
       before === undefined &&
@@ -281,7 +292,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const { isCut, ...replayed } = log.read({ since, before, rewindMs, ...share }, key)
     const isTold = isCut && (last ?? limit) !== undefined && (since ?? rewindMs) === undefined
     const messages = reverse ? [...replayed.messages].reverse() : replayed.messages
-    this.#replay({ id, gap: isTold ? 'history-expired' : replayed.gap }, { ...replayed, messages }, meta)
+    this.#replay({ id, gap: replayed.gap ?? (isTold ? 'history-expired' : undefined) }, { ...replayed, messages }, meta)
   }
 
   #replay(

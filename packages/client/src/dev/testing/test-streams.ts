@@ -37,10 +37,10 @@ export class TestStreams {
       if (now?.id === stream) return 'duplicate'
       return now?.status === 'active' ? 'E_STREAM_BUSY' : undefined
     }
-    if (now?.id !== stream) return 'E_STREAM_ENDED' as ErrorCode
+    if (now?.id !== stream) return 'E_STREAM_ENDED'
     if (kind === 'beat') return now.status === 'active' ? undefined : 'E_STREAM_ENDED'
     if (sequence <= now.sequence) return now.status === 'lost' ? 'E_STREAM_ENDED' : 'duplicate'
-    if (now.status !== 'active') return 'E_STREAM_ENDED' as ErrorCode
+    if (now.status !== 'active') return 'E_STREAM_ENDED'
     return sequence > now.sequence + 1 ? 'E_STREAM_SEQUENCE' : undefined
   }
 
