@@ -7,15 +7,15 @@ const [, , root = '.'] = process.argv
 const load = (file) => import(pathToFileURL(path.resolve(root, 'packages/server/dist', file)))
 const [envelope, bundle, attributes, nodes, frames, handshake, ids, records, fingerprints] = await Promise.all(
   [
-    'brokers/remote/envelope.js',
-    'brokers/remote/bundle.js',
-    'ports/attributes.js',
-    'nodes/node-message.js',
-    'brokers/mesh/frames.js',
-    'brokers/mesh/handshake.js',
-    'brokers/rabbitmq/message-properties.js',
-    'brokers/rabbitmq/log-record.js',
-    'brokers/log/fingerprint.js',
+    'adapters/brokers/remote/envelope.js',
+    'adapters/brokers/remote/bundle.js',
+    'kernel/ports/attributes.js',
+    'features/nodes/node-message.js',
+    'adapters/brokers/mesh/frames.js',
+    'adapters/brokers/mesh/handshake.js',
+    'adapters/brokers/rabbitmq/message-properties.js',
+    'adapters/brokers/rabbitmq/log-record.js',
+    'adapters/brokers/log/fingerprint.js',
   ].map(load),
 )
 

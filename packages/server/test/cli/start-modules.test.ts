@@ -19,14 +19,14 @@ const OTHERS = [
   /\/@nats-io\//,
   /\/@opentelemetry\/(?!api\/)/,
   /^node:(https|tls|dgram|http2|worker_threads)$/,
-  /dist\/brokers\/(?!memory\/|log\/)/,
-  /dist\/transports\/(ws|response-body)\//,
-  /dist\/transports\/(certificates|packaged)\.js/,
-  /dist\/http\/api\/(?!statuses\.js)/,
-  /dist\/node\/metrics\/(table|of-process)\.js/,
-  /dist\/cli\/(doctor|top)\/(?!flags\.js)/,
-  /dist\/cli\/completion\/(?!shells\.js)/,
-  /dist\/cli\/client\/(?!flags\.js)/,
+  /dist\/adapters\/brokers\/(?!memory\/|log\/)/,
+  /dist\/adapters\/transports\/(ws|response-body)\//,
+  /dist\/adapters\/transports\/(certificates|packaged)\.js/,
+  /dist\/doors\/http\/api\/(?!statuses\.js)/,
+  /dist\/kernel\/node\/metrics\/(table|of-process)\.js/,
+  /dist\/doors\/cli\/(doctor|top)\/(?!flags\.js)/,
+  /dist\/doors\/cli\/completion\/(?!shells\.js)/,
+  /dist\/doors\/cli\/client\/(?!flags\.js)/,
 ]
 
 it('loads nothing at a start that was not asked for', async () => {
@@ -35,6 +35,6 @@ it('loads nothing at a start that was not asked for', async () => {
   child.kill()
   await ended
   const loaded = output.stderr.split('\n').flatMap((line) => (line.startsWith('loads ') ? [line.slice(6)] : []))
-  expect(loaded.some((url) => url.endsWith('dist/transports/native/transport.js'))).toBe(true)
+  expect(loaded.some((url) => url.endsWith('dist/adapters/transports/native/transport.js'))).toBe(true)
   expect(loaded.filter((url) => OTHERS.some((other) => other.test(url)))).toEqual([])
 })

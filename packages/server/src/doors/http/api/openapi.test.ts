@@ -4,7 +4,7 @@ import { openApiDocument } from './openapi.js'
 import { ROUTES } from './routes.js'
 import { STATUSES } from './statuses.js'
 
-const docs = (name: string) => readFileSync(new URL(`../../../../../docs/${name}`, import.meta.url), 'utf8')
+const docs = (name: string) => readFileSync(new URL(`../../../../../../docs/${name}`, import.meta.url), 'utf8')
 
 it('is the document in docs/openapi.json', () => {
   // After a change: `node packages/server/dist/doors/cli/main.js openapi > docs/openapi.json`.

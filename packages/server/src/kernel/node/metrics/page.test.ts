@@ -241,7 +241,7 @@ describe('Metrics', () => {
   })
 
   it('exist where a page names one', () => {
-    const root = new URL('../../../../../', import.meta.url)
+    const root = new URL('../../../../../../', import.meta.url)
     const pages = readdirSync(new URL('docs', root), { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.endsWith('.md'),
     )
