@@ -1,10 +1,17 @@
 // Prints what a built checkout writes for other nodes and into brokers, and how it reads that:
 // node test/skew/record-formats.mjs <checkout>. `formats.json` is what the older state prints.
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const [, , root = '.'] = process.argv
-const load = (file) => import(pathToFileURL(path.resolve(root, 'packages/server/dist', file)))
+/** Older checkouts have no wings: their rooms stand in `dist` itself. */
+const load = (file) => {
+  const paths = [file, file.slice(file.indexOf('/') + 1)].map((each) =>
+    path.resolve(root, 'packages/server/dist', each),
+  )
+  return import(pathToFileURL(paths.find((each) => existsSync(each)) ?? paths[0]))
+}
 const [envelope, bundle, attributes, nodes, frames, handshake, ids, records, fingerprints] = await Promise.all(
   [
     'adapters/brokers/remote/envelope.js',
