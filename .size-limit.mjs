@@ -1,7 +1,7 @@
 // The budgets of the client in an app: all exports of its core, and what each part adds to it. `webmq-client/testing` and
 // the server's half of the protocol are no part of an app. test/docs/client-sizes.test.ts holds what a page loads.
 
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -18,7 +18,6 @@ const PART_BYTES = {
   iterate: 1_024,
   latest: 1_024,
   load: 1_024,
-  native: 2_048,
   outbox: 3_584,
   presence: 2_560,
   requests: 2_688,
@@ -29,6 +28,9 @@ const PART_BYTES = {
   stream: 7_424,
   tabs: 6_656,
 }
+
+/** What it adds for React Native. */
+const NATIVE_BYTES = 2_048
 
 /** What each hook adds beyond the core, its framework and the parts that it shows. */
 const HOOK_BYTES = {
@@ -52,19 +54,19 @@ const ESBUILD = { format: 'esm', platform: 'neutral', target: 'es2022' }
 /** The modules of the core: an app has them anyway. */
 async function coreFiles() {
   const options = { ...ESBUILD, bundle: true, metafile: true, write: false, outdir: '/' }
-  const { metafile } = await build({ ...options, entryPoints: ['default-instance', 'of-client'].map(fileOf) })
+  const { metafile } = await build({ ...options, entryPoints: ['core/default-instance', 'core/of-client'].map(fileOf) })
   return Object.keys(metafile.inputs)
     .map((file) => fileURLToPath(new URL(file, import.meta.url)))
     .filter((file) => !file.endsWith('/of-client.js'))
 }
 
-/** An ignored module is imported by a path from here, so that a budget does not depend on the folder of the checkout. */
+/** An ignored module is imported by its number, so that a budget does not depend on the names of folders. */
 const ignoring = (files) => ({
   name: 'ignored modules',
   setup: ({ onResolve }) =>
     onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
       const file = resolve(resolveDir, path)
-      return files.includes(file) ? { path: `./${relative(resolveDir, file)}`, external: true } : undefined
+      return files.includes(file) ? { path: `./${files.indexOf(file)}`, external: true } : undefined
     }),
 })
 
@@ -79,17 +81,18 @@ const check = (module, maxBytes, ignore = []) => ({
 
 const core = await coreFiles()
 
-const beyondParts = [...core, ...FRAMEWORKS, ...SHOWN_PARTS.map((part) => fileOf(`${part}/index`))]
+const beyondParts = [...core, ...FRAMEWORKS, ...SHOWN_PARTS.map((part) => fileOf(`parts/${part}/index`))]
 
 const checkHook = (framework, hook, maxBytes) => ({
-  ...check(`${framework}/index`, maxBytes, beyondParts),
+  ...check(`frameworks/${framework}/index`, maxBytes, beyondParts),
   name: `webmq-client/${framework}: ${hook}`,
   import: `{ ${hook} }`,
 })
 
 export default [
   check('index', CORE_BYTES),
-  ...Object.entries(PART_BYTES).map(([part, maxBytes]) => check(`${part}/index`, maxBytes, core)),
+  ...Object.entries(PART_BYTES).map(([part, maxBytes]) => check(`parts/${part}/index`, maxBytes, core)),
+  check('frameworks/native/index', NATIVE_BYTES, core),
   ...FRAMEWORKS.flatMap((framework) =>
     Object.entries(HOOK_BYTES).map(([hook, maxBytes]) => checkHook(framework, hook, maxBytes)),
   ),

@@ -9,8 +9,8 @@ const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, impor
 const resolve = {
   alias: {
     'webmq-conformance': source('conformance/src/index.ts'),
-    'webmq-server/ports': source('server/src/ports/index.ts'),
-    'webmq-server/transports': source('server/src/transports/index.ts'),
+    'webmq-server/ports': source('server/src/kernel/ports/index.ts'),
+    'webmq-server/transports': source('server/src/adapters/transports/index.ts'),
     'webmq-transport-uws': source('transport-uws/src/index.ts'),
   },
 }
@@ -23,21 +23,24 @@ const LEFT = (process.env.WEBMQ_TEST_LEFT ?? '').split(',').filter((file) => fil
 const leftIn = (folder: string) =>
   LEFT.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length))
 
-/** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
+/**
+ * One group after the other. Tests from outside mostly wait: for a broker that is started, a fault, a heartbeat. Five of
+ * them keep two cores busy.
+ */
 const WAITING = {
-  maxWorkers: Math.max(4, availableParallelism()),
+  maxWorkers: Math.max(5, availableParallelism()),
   sequence: { groupOrder: 0 },
-  // Programs such as rabbitmqctl take many seconds when four files and a build share two cores.
+  // Programs such as rabbitmqctl take many seconds when five files and a build share two cores.
   testTimeout: 180_000,
   hookTimeout: 180_000,
 }
-/** On two cores vitest's default is one. */
-const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
+/** On two cores vitest's default is one. Half of their time they wait, too. */
+const COMPUTING = { maxWorkers: Math.max(4, availableParallelism() - 1), sequence: { groupOrder: 1 } }
 
 /** The files of a worker share their modules, which saves half of the CPU time of unit tests. */
 const UNITS = { include: ['src/**/*.test.ts'] }
 /** It tests what a page does once. */
-const ALONE = 'src/development/refusals.test.ts'
+const ALONE = 'src/dev/checks/refusals.test.ts'
 /** Tests of a broker. */
 const BROKERS = 'test/brokers/**/*.test.ts'
 /** Tests from outside: with sockets, processes, and in the bench with windows that they wait for. */
@@ -71,6 +74,7 @@ const project = (name: string) => ({
 const ofClient = { ...project('client').test, setupFiles: [...WAITS.setupFiles, source('client/src/development.ts')] }
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
+const { test: ofTransport } = project('transport-uws')
 const { test: ofBench } = project('bench')
 
 export default defineConfig({
@@ -81,9 +85,9 @@ export default defineConfig({
       { resolve, test: { ...ofClient, ...UNITS, exclude: [ALONE] } },
       { resolve, test: { ...ofClient, name: 'client-alone', include: [ALONE, PLAYS], isolate: true } },
       { resolve, test: { ...ofServer, ...UNITS } },
-      { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
+      { resolve, test: { ...ofServer, ...WAITING, name: 'server-plays', include: [PLAYS] } },
       project('native'),
-      project('transport-uws'),
+      { resolve, test: { ...ofTransport, ...WAITING } },
       project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },

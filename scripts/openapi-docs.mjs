@@ -1,6 +1,6 @@
 // `npm run docs:openapi`: writes docs/openapi.json from the table of routes. The server must be compiled.
 import { writeFileSync } from 'node:fs'
-import { openApiDocument } from '../packages/server/dist/http/api/openapi.js'
+import { openApiDocument } from '../packages/server/dist/doors/http/api/openapi.js'
 import { run } from './lib/steps.mjs'
 
 const FILE = 'docs/openapi.json'

@@ -46,11 +46,15 @@ async function install() {
 
 async function test(schemathesis) {
   const key = randomBytes(24).toString('base64url')
-  const server = spawn(process.execPath, ['packages/server/dist/cli/main.js', '--port', '0', '--log-level', 'warn'], {
-    cwd: ROOT,
-    env: { ...process.env, WEBMQ_API_KEY: key },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const server = spawn(
+    process.execPath,
+    ['packages/server/dist/doors/cli/main.js', '--port', '0', '--log-level', 'warn'],
+    {
+      cwd: ROOT,
+      env: { ...process.env, WEBMQ_API_KEY: key },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   try {
     const url = `${await urlOf(server)}/api/openapi.json`
     const args = ['--config-file', CONFIG, 'run', url, '-H', `Authorization: Bearer ${key}`, '--no-color']

@@ -28,10 +28,10 @@ else await runScript(values.brokers === undefined ? testAll : () => playVersions
 
 async function testAll() {
   const isAll = values.all
-  const scope = isAll ? { left: [], chosen: [] } : shortScope()
+  const scope = isAll ? { left: [], chosen: [], turn: undefined } : shortScope()
   if (scope.left.length > 0) {
     print(
-      `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}`,
+      `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}; of parts of files: WEBMQ_TEST_TURN=${scope.turn}`,
     )
   }
 
@@ -51,6 +51,7 @@ async function testAll() {
           ...TEST_PROGRAMS,
           WEBMQ_TEST_CHROMIUM: chromium,
           WEBMQ_TEST_LEFT: scope.left.join(),
+          WEBMQ_TEST_TURN: scope.turn,
           ...(isAll ? { WEBMQ_TEST_READERS: '1000' } : undefined),
         }),
       ),

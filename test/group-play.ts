@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, vi } from 'vitest'
+import { expect, type TestContext, vi } from 'vitest'
 import { type FaultProxy, type Service, startFaultProxy } from 'webmq-services'
 import { ProtocolClient } from '../packages/server/test/protocol-client.js'
 import { type ServerProcess, startServerProcess } from './server-process.js'
@@ -34,7 +34,12 @@ export interface Programs {
  * Publishes and asks at one node while all members and responders are at another one, and a fault is in effect. What fails is
  * published again with its id.
  */
-export async function playGroups(broker: Service, fault: Fault, programs: Programs = {}) {
+export async function playGroups(
+  broker: Service,
+  fault: Fault,
+  onTestFinished: TestContext['onTestFinished'],
+  programs: Programs = {},
+) {
   const link = await startFaultProxy(broker)
   onTestFinished(() => link.stop())
   const start = async (url: string, program?: string) => {

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { circlesOf, importersOf, productImports } from './imports.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const MAX_LOOSE_FILES = 5
@@ -22,6 +23,16 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
     "import { Parser } from '@nats-io/nats-core/internal'",
   ],
 ]
+
+/** What could be taken out: folders of `packages/server/src`. */
+const FEATURES = [
+  ...['hooks', 'streams', 'queue-groups', 'operators', 'outbox', 'presence'].map((room) => `features/${room}`),
+  ...['kernel/session/sse', 'features/observing/tracing', 'features/observing/audit'],
+  ...['doors/http/admin', 'doors/http/durable'],
+]
+
+/** What is there today, and may only shrink. `npx vitest run --project end-to-end test/house.test.ts -u` writes it. */
+const IMPORTS = 'imports.json'
 
 const files = git('ls-files', '--cached', '--others', '--exclude-standard').filter((file) => existsSync(ROOT + file))
 
@@ -45,9 +56,45 @@ describe('the house', () => {
     expect(rows.filter((row) => pathsOf(row).length === 0)).toEqual([])
   })
 
+  it('has one floor for every file of src', async () => {
+    const config: { readonly FLOORS: Readonly<Record<string, readonly (readonly string[])[]>> } = await import(
+      `${ROOT}.dependency-cruiser.mjs`
+    )
+    const packages = Object.entries(config.FLOORS)
+    expect(packages.map(([name]) => name)).toEqual(expect.arrayContaining(['server', 'client', 'bench']))
+    for (const [name, floors] of packages) {
+      const rooms = floors.flat()
+      const inSrc = files.flatMap(
+        (file) => file.match(`^packages/${name}/src/(.+?)(?<!\\.test(?:-d)?)\\.ts$`)?.[1] ?? [],
+      )
+      const isIn = (room: string) => (file: string) => file === room || file.startsWith(`${room}/`)
+      const roomCount = (file: string) => rooms.filter((room) => isIn(room)(file)).length
+      expect(inSrc.length, name).toBeGreaterThan(10)
+      expect(inSrc.filter((file) => roomCount(file) !== 1)).toEqual([])
+      expect(rooms.filter((room) => !inSrc.some(isIn(room)))).toEqual([])
+    }
+  })
+
+  it('has no new circle of imports, types included, and no new importer of a feature', async () => {
+    const imports = productImports()
+    const circles = circlesOf(imports).map((circle) => circle.join(' '))
+    const importers = Object.fromEntries(
+      FEATURES.map((feature) => [feature, importersOf(`packages/server/src/${feature}/`, imports).length]),
+    )
+    const listed: { circles: string[]; importers: Record<string, number> } = JSON.parse(readText(`test/${IMPORTS}`))
+    const isListed = (circle: string) =>
+      listed.circles.some((other) => circle.split(' ').every((file) => other.split(' ').includes(file)))
+    expect(circles.filter((circle) => !isListed(circle))).toEqual([])
+    expect(FEATURES.filter((feature) => (importers[feature] ?? 0) > (listed.importers[feature] ?? 0))).toEqual([])
+    // One that is gone leaves the list.
+    await expect(`${JSON.stringify({ circles, importers }, null, 2)}\n`).toMatchFileSnapshot(IMPORTS)
+  })
+
   it.each(INNER_NAMES)('knows no inner name of %s', (_, names, sample) => {
     expect(sample).toMatch(names)
-    const brokers = files.filter((file) => file.startsWith('packages/server/src/brokers/') && file.endsWith('.ts'))
+    const brokers = files.filter(
+      (file) => file.startsWith('packages/server/src/adapters/brokers/') && file.endsWith('.ts'),
+    )
     expect(brokers.length).toBeGreaterThan(10)
     const found = brokers.flatMap((file) =>
       readText(file)

@@ -1,11 +1,15 @@
 // The tables of docs/benchmarks.md: what makes each, and the code that it measures. In the order of their importance, in
 // which `npm run docs:benchmarks -- --measure` takes them.
 
-const ENGINE = ['packages/native/crates', 'packages/server/src/transports', 'packages/server/src/session']
-const SERVER = [...ENGINE, 'packages/server/src/publishing', 'packages/server/src/routing']
-const NODES = [...SERVER, 'packages/server/src/brokers']
+const ENGINE = [
+  'packages/native/crates',
+  'packages/server/src/adapters/transports',
+  'packages/server/src/kernel/session',
+]
+const SERVER = [...ENGINE, 'packages/server/src/kernel/publishing', 'packages/server/src/kernel/routing']
+const NODES = [...SERVER, 'packages/server/src/adapters/brokers']
 const LIBRARY = [...NODES, 'packages/client/src']
-const LOGINS = [...ENGINE, 'packages/server/src/identity']
+const LOGINS = [...ENGINE, 'packages/server/src/kernel/identity']
 
 const COST = 'deliveriesPerServerCpuSecond'
 const FLOOD = [
@@ -244,7 +248,7 @@ export const TABLES = {
       'serverCpuSecondsPerWindow',
       'serverPeakRssBytes',
     ],
-    measures: [...NODES, 'packages/server/src/replay'],
+    measures: [...NODES, 'packages/server/src/kernel/replay'],
   },
   auction: {
     runs: [
@@ -472,7 +476,7 @@ export const TABLES = {
       'fullRssBytes',
       'serverPeakRssBytes',
     ],
-    measures: [...NODES, 'packages/server/src/replay'],
+    measures: [...NODES, 'packages/server/src/kernel/replay'],
   },
   'two-io-threads': {
     runs: [

@@ -1,10 +1,10 @@
 // The page docs/configuration.md, from the table of options. The server must be compiled.
-import { wrap } from '../../packages/server/dist/cli/config-init.js'
-import { placeholderOf } from '../../packages/server/dist/cli/option-flags.js'
-import { hasFileVariant } from '../../packages/server/dist/cli/option-sources.js'
-import { describeDefault, environmentNameOf } from '../../packages/server/dist/options/spec.js'
-import { OPTION_SECTIONS, OPTIONS } from '../../packages/server/dist/options/table.js'
-import { describeRange } from '../../packages/server/dist/options/values.js'
+import { wrap } from '../../packages/server/dist/doors/cli/config-init.js'
+import { placeholderOf } from '../../packages/server/dist/doors/cli/option-flags.js'
+import { hasFileVariant } from '../../packages/server/dist/doors/cli/option-sources.js'
+import { describeDefault, environmentNameOf } from '../../packages/server/dist/doors/options/spec.js'
+import { OPTION_SECTIONS, OPTIONS } from '../../packages/server/dist/doors/options/table.js'
+import { describeRange } from '../../packages/server/dist/doors/options/values.js'
 
 const INTRODUCTION = `# Configuration
 
@@ -12,7 +12,7 @@ This page lists every option of the server with its default, flag and environmen
 option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help-all\` shows the same list.
 \`webmq-server config check\` checks flags, environment and file without a start, and prints each value with its source.
 
-This page is generated. After a change of \`packages/server/src/options/table/\`, run
+This page is generated. After a change of \`packages/server/src/doors/options/table/\`, run
 \`npm run docs:configuration\`; a test fails until you do.
 
 ## Where values come from

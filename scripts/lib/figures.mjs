@@ -18,11 +18,11 @@ const DEFAULT_DAYS = 60
 /** For how many days a table stays true after the last change of the code that it measures. */
 const MAY_BE_OLDER_DAYS = {
   'packages/native/crates': 21,
-  'packages/server/src/transports': 21,
-  'packages/server/src/session': 21,
-  'packages/server/src/publishing': 21,
-  'packages/server/src/routing': 21,
-  'packages/server/src/brokers': 30,
+  'packages/server/src/adapters/transports': 21,
+  'packages/server/src/kernel/session': 21,
+  'packages/server/src/kernel/publishing': 21,
+  'packages/server/src/kernel/routing': 21,
+  'packages/server/src/adapters/brokers': 30,
 }
 const NOTHING = '–'
 const NOT_MEASURED = 'Not measured yet.'

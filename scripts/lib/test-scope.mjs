@@ -7,7 +7,8 @@ import { ROOT } from './steps.mjs'
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door, the
  * checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
- * packages for Python and Go, the client in other runtimes.
+ * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
+ * the Helm chart.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -25,7 +26,10 @@ const ONLY_ALL = [
   'test/clients/runtimes.test.ts',
   'test/checker/checker.test.ts',
   'test/churn/churn.test.ts',
+  'test/deploy/helm.test.ts',
+  'test/docs/shell.test.ts',
   'test/seeded/mutants.test.ts',
+  'test/site/site.test.ts',
   'test/skew/skew.test.ts',
 ]
 
@@ -49,27 +53,25 @@ const IN_TURNS = [
   ['history-change', 'presence'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['redis-broker', 'redis-cluster'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['behind', 'stopping'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
-  ['foreign-messages', 'foreign-texts', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
+  ['foreign-messages', 'foreign-texts', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
   ['nats/model', 'rabbitmq/suites', 'redis/model'].map((name) => `test/seeded/wire/${name}.test.ts`),
   ['packages/server/test/brokers/durable-nodes.test.ts', 'test/queue-groups.test.ts'],
   ['packages/check/test/judge-mutations.test.ts', 'test/release.test.ts'],
-  ['test/demo.test.ts', 'test/tls.test.ts', 'test/site/site.test.ts'],
+  ['test/demo.test.ts', 'test/tls.test.ts'],
   ['assistant', 'auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 
-/** @returns {number} The same for every run on one commit. */
-function turnOfCommit() {
-  const hash = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
-  return Number.parseInt(hash.slice(0, 8), 16)
-}
-
 /**
- * The files that `npm test` leaves out on this commit, and those that it runs of each list.
- * @returns {{ readonly left: readonly string[], readonly chosen: readonly string[] }}
+ * The files that `npm test` leaves out on this commit, those that it runs of each list, and the turn for the parts of a
+ * file (`test/in-turn.ts`), which is another number: each part of each file has its turn.
+ * @returns {{ readonly left: readonly string[], readonly chosen: readonly string[], readonly turn: string }}
  */
-export function shortScope(turn = turnOfCommit()) {
+export function shortScope() {
+  const hash = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' })
+  const [turn, part] = [0, 8].map((at) => Number.parseInt(hash.slice(at, at + 8), 16))
   const chosen = IN_TURNS.map((files) => files[turn % files.length])
-  return { left: [...ONLY_ALL, ...IN_TURNS.flat().filter((file) => !chosen.includes(file))], chosen }
+  const left = [...ONLY_ALL, ...IN_TURNS.flat().filter((file) => !chosen.includes(file))]
+  return { left, chosen, turn: String(part) }
 }

@@ -36,8 +36,8 @@ async function bundled(entry: string, globalName?: string): Promise<string> {
       'webmq-client': client('development.ts'),
       'webmq-client/parts': client('parts/index.ts'),
       'webmq-client/protocol': client('protocol/index.ts'),
-      'webmq-client/stream': client('stream/index.ts'),
-      'webmq-client/testing': client('testing/index.ts'),
+      'webmq-client/stream': client('parts/stream/index.ts'),
+      'webmq-client/testing': client('dev/testing/index.ts'),
     },
   })
   return outputFiles[0]?.text ?? ''

@@ -1,7 +1,7 @@
 import type { WebMQClient } from 'webmq-client'
 import { decodeClientMessage, decodeServerMessage, type ServerMessage } from 'webmq-client/protocol'
 import type { TestServer } from 'webmq-client/testing'
-import { type Frame, type SocketWatcher, WatchedSocket } from '../../packages/client/src/devtools/watched-socket.js'
+import { type Frame, type SocketWatcher, WatchedSocket } from '../../packages/client/src/dev/devtools/watched-socket.js'
 import type { PaneName, Told } from './messages.js'
 import type * as Modules from './modules.js'
 

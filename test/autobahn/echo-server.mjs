@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 
 const [name = 'native', compression] = process.argv.slice(2)
-const folder = name === 'uws' ? 'transport-uws/dist' : `server/dist/transports/${name}`
+const folder = name === 'uws' ? 'transport-uws/dist' : `server/dist/adapters/transports/${name}`
 const file = fileURLToPath(new URL(`../../packages/${folder}/transport.js`, import.meta.url))
 const { [`create${name[0].toUpperCase()}${name.slice(1)}Transport`]: createTransport } = await import(file)
 

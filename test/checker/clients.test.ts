@@ -3,6 +3,7 @@ import { lineOf, violationsOf } from '../../packages/check/src/report/report.js'
 import { findGo } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from '../deploy/files.js'
+import { firstAndInTurn } from '../in-turn.js'
 import { drawSchedule } from './broker-schedules.js'
 import { type Program, Troupe } from './clients/troupe.js'
 import { playAlone } from './series.js'
@@ -17,13 +18,13 @@ const adapterOf = (program: string, file: string, env = process.env): Program =>
   command: [program, `${ROOT}${file}`],
   env,
 })
-const CLIENTS: [string, Program][] = [
+const CLIENTS: [[string, Program], ...[string, Program][]] = [
   ['javascript', adapterOf(process.execPath, 'packages/conformance/adapters/javascript.mjs')],
 ]
 if (python.program) CLIENTS.push(['python', adapterOf(python.program, 'clients/python/tests/adapter.py', python.env)])
 if (go.adapter) CLIENTS.push(['go', { command: [go.adapter] }])
 
-describe.each(CLIENTS)('the client %s, played by the checker', (name, program) => {
+describe.each(firstAndInTurn(CLIENTS))('the client %s, played by the checker', (name, program) => {
   let troupe: Troupe
 
   beforeAll(async () => {

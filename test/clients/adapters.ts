@@ -14,7 +14,7 @@ export interface TestedClient {
 const python = await findPython()
 const go = await findGo()
 
-export const CLIENTS: readonly TestedClient[] = [
+export const CLIENTS: readonly [TestedClient, ...TestedClient[]] = [
   {
     name: 'webmq-client in Node',
     command: [process.execPath, `${ROOT}packages/conformance/adapters/javascript.mjs`],

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, describe, it } from 'vitest'
 import { Adapter } from '../../packages/conformance/src/client/adapter.js'
 import { runCase } from '../../packages/conformance/src/client/run-case.js'
 import { readCases } from '../../packages/conformance/src/client/run-cases.js'
 import { ROOT } from '../deploy/files.js'
+import { firstAndInTurn } from '../in-turn.js'
 import { CLIENTS, MISSING } from './adapters.js'
 
 /** A case has pauses of five seconds at most, and a busy machine takes its time. */
@@ -10,18 +11,27 @@ const CASE_MS = 60_000
 
 const cases = await readCases()
 
-describe.each(CLIENTS)('$name', ({ command, env, cannot }) => {
-  let adapter: Adapter
+/** Cases mostly wait. */
+const SIDE_BY_SIDE = { concurrent: true }
 
-  beforeAll(async () => {
-    adapter = new Adapter(command, ROOT, env)
-    await adapter.hello
-  })
-  afterAll(() => adapter.stop())
+describe.each(firstAndInTurn(CLIENTS))('$name', SIDE_BY_SIDE, ({ command, env, cannot }) => {
+  /** Each plays one case after the other. */
+  const idle: Adapter[] = []
+
+  afterAll(() => Promise.all(idle.map((adapter) => adapter.stop())))
 
   for (const played of cases) {
     if (played.needs?.some((need) => cannot.includes(need))) continue
-    it(`${played.name} [${played.clauses.join(', ')}]`, () => runCase(played, adapter), CASE_MS)
+    const play = async () => {
+      const adapter = idle.pop() ?? new Adapter(command, ROOT, env)
+      try {
+        await adapter.hello
+        await runCase(played, adapter)
+      } finally {
+        idle.push(adapter)
+      }
+    }
+    it(`${played.name} [${played.clauses.join(', ')}]`, play, CASE_MS)
   }
 })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest'
-import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
+import { readConfigFile } from '../../packages/server/src/doors/cli/config-file.js'
 import { parseDocuments, ROOT, readText, readYaml, type Tree } from './files.js'
 import { testKubernetes } from './kubernetes.js'
 

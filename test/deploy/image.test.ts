@@ -6,7 +6,7 @@ import { DockerfileParser } from 'dockerfile-ast'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
 import { freePort } from 'webmq-services'
-import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
+import { readConfigFile } from '../../packages/server/src/doors/cli/config-file.js'
 import { startServerProcess } from '../server-process.js'
 import { ROOT, readJson, readText } from './files.js'
 
@@ -72,8 +72,12 @@ describe('the Dockerfile', () => {
     const { dependencies } = readJson('deploy/image/package.json')
     const { 'webmq-server': server, ...libraries } = dependencies
     expect(server).toBe('workspace:*')
-    const sources = readdirSync(`${ROOT}packages/server/src/brokers`, { recursive: true, encoding: 'utf8' })
-    const imported = [...sources.map((file) => `brokers/${file}`), 'cli/send-traces.ts', 'outbox/session.ts']
+    const sources = readdirSync(`${ROOT}packages/server/src/adapters/brokers`, { recursive: true, encoding: 'utf8' })
+    const imported = [
+      ...sources.map((file) => `adapters/brokers/${file}`),
+      'doors/cli/send-traces.ts',
+      'features/outbox/session.ts',
+    ]
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
       .flatMap((file) => [...readText(`packages/server/src/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g)])
       .map(([, name = '']) => name)

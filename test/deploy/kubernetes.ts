@@ -1,7 +1,7 @@
 import { expect, it, type TestContext } from 'vitest'
-import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
-import { unknownVariables } from '../../packages/server/src/cli/option-sources.js'
-import { resolveOptions } from '../../packages/server/src/options/options.js'
+import { readConfigFile } from '../../packages/server/src/doors/cli/config-file.js'
+import { unknownVariables } from '../../packages/server/src/doors/cli/option-sources.js'
+import { resolveOptions } from '../../packages/server/src/doors/options/options.js'
 import { readText, type Tree } from './files.js'
 
 /** From the signal to the exit a server takes as long as its drain, and at most this. */

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { obtainBalancer } from 'webmq-services'
-import { readEnvironment, unknownVariables } from '../../packages/server/src/cli/option-sources.js'
+import { readEnvironment, unknownVariables } from '../../packages/server/src/doors/cli/option-sources.js'
 import { ROOT, readText, readYaml } from './files.js'
 import { DRAIN_S, STOP_S, testKubernetes } from './kubernetes.js'
 

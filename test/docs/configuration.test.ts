@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { environmentNameOf, type OptionSpec } from '../../packages/server/src/options/spec.js'
-import { OPTIONS } from '../../packages/server/src/options/table.js'
+import { environmentNameOf, type OptionSpec } from '../../packages/server/src/doors/options/spec.js'
+import { OPTIONS } from '../../packages/server/src/doors/options/table.js'
 import { configurationPage } from '../../scripts/lib/configuration-page.mjs'
 
 it('docs/configuration.md is what the table of options says; `npm run docs:configuration` writes it anew', () => {

@@ -1,13 +1,13 @@
 import type { SeededRandom } from '../../packages/check/src/playing/seeded-random.js'
 import { brokerOptions } from '../../packages/conformance/src/index.js'
-import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
+import { RemoteBroker } from '../../packages/server/src/adapters/brokers/remote/broker.js'
 import {
   createNatsBroker,
   createRabbitmqBroker,
   createRedisBroker,
-} from '../../packages/server/src/brokers/remote-brokers.js'
-import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
-import type { Broker } from '../../packages/server/src/ports/index.js'
+} from '../../packages/server/src/adapters/brokers/remote-brokers.js'
+import type { ServerOptions } from '../../packages/server/src/doors/options/server-options.js'
+import type { Broker } from '../../packages/server/src/kernel/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
 import { nuid } from '../../packages/server/test/nats-ids.js'
 import { ModelBroker } from './model-broker.js'

@@ -1,7 +1,7 @@
-import { WebMQClient } from '../../packages/client/src/client.js'
-import type { WebSocketLike } from '../../packages/client/src/client-options.js'
+import { WebMQClient } from '../../packages/client/src/core/client.js'
+import type { WebSocketLike } from '../../packages/client/src/core/client-options.js'
+import type { Subscription } from '../../packages/client/src/core/types.js'
 import { WebMQError } from '../../packages/client/src/protocol/errors.js'
-import type { Subscription } from '../../packages/client/src/types.js'
 import { CommandError, type Drive } from '../checker/clients/drive.js'
 import { VirtualSocket } from './network.js'
 

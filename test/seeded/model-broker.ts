@@ -6,8 +6,8 @@ import type {
   LinkLog,
   LinkMessage,
   LogFollower,
-} from '../../packages/server/src/brokers/remote/link.js'
-import type { BrokerCapabilities, LogPlace, Position } from '../../packages/server/src/ports/index.js'
+} from '../../packages/server/src/adapters/brokers/remote/link.js'
+import type { BrokerCapabilities, LogPlace, Position } from '../../packages/server/src/kernel/ports/index.js'
 import { Network } from './network.js'
 
 interface Entry {

@@ -8,7 +8,7 @@ import { MUTANTS } from './mutants.js'
 
 const run = promisify(execFile)
 
-/** As deep as `packages/server/dist/cli`, so that the server finds its manifest and the libraries of brokers. */
+/** As deep as `packages/server/dist/doors/cli`, so that the server finds its manifest and the libraries of brokers. */
 const FOLDER = path.resolve('packages/server/node_modules/.seeded')
 /** Schedules in which a mutant must be found. */
 const MAX_SCHEDULES = 2_000

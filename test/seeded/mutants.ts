@@ -12,10 +12,10 @@ export interface Mutant {
   readonly patch: Patch
 }
 
-const REMOTE = 'packages/server/src/brokers/remote'
-const REDIS = 'packages/server/src/brokers/redis'
-const NATS = 'packages/server/src/brokers/nats'
-const LISTENING = 'packages/client/src/listening'
+const REMOTE = 'packages/server/src/adapters/brokers/remote'
+const REDIS = 'packages/server/src/adapters/brokers/redis'
+const NATS = 'packages/server/src/adapters/brokers/nats'
+const LISTENING = 'packages/client/src/core/listening'
 
 /** @param where A broker, and a theme behind it unless that is `anything`. */
 function mutant(name: string, where: string, file: string, from: string, to: string): Mutant {
@@ -43,7 +43,7 @@ export const MUTANTS: readonly Mutant[] = [
     'a new log is not told to the listeners',
     'redis',
     `${REMOTE}/log-replica.ts`,
-    'if (hadBegun) this.#broker.receiver.gap(reason)',
+    'if (hadBegun) this.#parts.receiver.gap(reason)',
     '',
   ),
   mutant(
@@ -57,8 +57,8 @@ export const MUTANTS: readonly Mutant[] = [
     'a node serves before it has caught up with the log',
     'redis',
     `${REMOTE}/broker.ts`,
-    'if (link.log !== undefined) await this.replica?.follow(link.log)',
-    'if (link.log !== undefined) void this.replica?.follow(link.log).catch(() => undefined)',
+    'if (link.log !== undefined) await this.#replica?.follow(link.log)',
+    'if (link.log !== undefined) void this.#replica?.follow(link.log).catch(() => undefined)',
   ),
   mutant(
     'nobody notices that a link is half-open',
@@ -77,7 +77,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'a position of an earlier log is read as one of this log',
     'redis',
-    'packages/server/src/brokers/log/gaps.ts',
+    'packages/server/src/adapters/brokers/log/gaps.ts',
     "if (epoch !== this.#log.epoch) return 'epoch-changed'",
     '',
   ),
@@ -126,14 +126,14 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'a node that does not answer has no members any more (ADR 73)',
     'redis, queue group',
-    'packages/server/src/nodes/shared-table.ts',
+    'packages/server/src/features/nodes/shared-table.ts',
     '    this.#silent.add(node)',
     '    this.left(node, false)',
   ),
   mutant(
     'attributes of logged messages are bytes, which RabbitMQ 3.13.5 and later give back as text',
     'rabbitmq, attributes',
-    'packages/server/src/brokers/rabbitmq/publisher.ts',
+    'packages/server/src/adapters/brokers/rabbitmq/publisher.ts',
     "? 'both' : 'text'",
     "? 'both' : 'bytes'",
   ),

@@ -6,7 +6,7 @@ import { createRunRecord, type FaultRecord, type RunRecord } from '../../package
 import type { Rules } from '../../packages/check/src/judging/rules.js'
 import type { Mishap } from '../../packages/check/src/playing/faults.js'
 import { SeededRandom } from '../../packages/check/src/playing/seeded-random.js'
-import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
+import { RemoteBroker } from '../../packages/server/src/adapters/brokers/remote/broker.js'
 import { FakeServer } from '../../packages/server/test/fake-server.js'
 import { ClientListener } from '../checker/clients/client-listener.js'
 import { ClientPublisher } from '../checker/clients/client-publisher.js'

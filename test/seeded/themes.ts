@@ -1,5 +1,5 @@
 import type { PublisherOptions } from '../../packages/check/src/actors/publisher.js'
-import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
+import type { ServerOptions } from '../../packages/server/src/doors/options/server-options.js'
 
 /** What a schedule has, beside its faults. */
 export interface SeededTheme {

@@ -99,7 +99,7 @@ describe.skipIf(!hasOlder)('nodes of an older state beside nodes of this one', (
       if (place.isLogShared) await play.readsAll(fleet.url)
     }
     await play.end()
-    play.judge(place.isLogShared)
+    console.info(`${name}: ${play.judge(place.isLogShared)}`)
     if (place.isLogShared) await play.readsAll(fleet.url)
   })
 
@@ -115,7 +115,7 @@ describe.skipIf(!hasOlder)('nodes of an older state beside nodes of this one', (
         await sleep(3_000)
         process.kill('SIGCONT')
       }
-      const outcome = await playGroups(broker, fault, {
+      const outcome = await playGroups(broker, fault, onTestFinished, {
         members: programs[members],
         publishers: isOlder ? programs.newer : programs.older,
       })
@@ -202,8 +202,8 @@ class Play {
     await this.#publishing
   }
 
-  /** Every listener got every message once and in order, or was told a gap. */
-  judge(isLogShared: boolean): void {
+  /** Every listener got every message once and in order, or was told a gap. @returns figures */
+  judge(isLogShared: boolean): string {
     expect(this.#refused).toEqual([])
     expect(this.#acked.size).toBeGreaterThan(100)
     for (const { got, gapCount } of this.#listeners) {
@@ -212,6 +212,8 @@ class Play {
       const seen = new Set(got)
       if (gapCount === 0) expect([...this.#acked].filter((n) => !seen.has(n))).toEqual([])
     }
+    const gaps = this.#listeners.map(({ gapCount }) => gapCount)
+    return `${this.#acked.size} messages acknowledged, gaps of ${LISTENER_COUNT} listeners: ${gaps.join(', ')}`
   }
 
   /** The log has every message that was accepted so far. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { freePort, type Service, startNats, startPostgres, startRabbitmq, startRedis } from 'webmq-services'
-import { SCHEMA, TABLE } from '../../packages/server/src/outbox/schema.js'
+import { SCHEMA, TABLE } from '../../packages/server/src/features/outbox/schema.js'
 import { TrafficNode } from './node.js'
 import type { BrokerName } from './options.js'
 

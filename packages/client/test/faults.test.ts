@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createTestClient, createTestServer } from '../src/dev/testing/index.js'
 import { matches } from '../src/protocol/index.js'
-import { createTestClient, createTestServer } from '../src/testing/index.js'
 import { seededRandom } from './seeded-random.js'
 
 beforeEach(() => {

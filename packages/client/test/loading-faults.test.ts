@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type LoadRequest, loaded } from '../src/load/index.js'
-import { type PositionStore, savedPositions } from '../src/resume/index.js'
-import { createTestClient, createTestServer } from '../src/testing/index.js'
+import { createTestClient, createTestServer } from '../src/dev/testing/index.js'
+import { type LoadRequest, loaded } from '../src/parts/load/index.js'
+import { type PositionStore, savedPositions } from '../src/parts/resume/index.js'
 import { seededRandom } from './seeded-random.js'
 
 beforeEach(() => {

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 /** Decodes msgpackr's records too: it compiles the fourth record of a kind into a function, where that is allowed. */
 const PROGRAM = `
 import { Packr } from 'msgpackr'
-import { msgpack } from '../src/msgpack/index.js'
+import { msgpack } from '../src/parts/msgpack/index.js'
 
 const rows = Array.from({ length: 10 }, (_, id) => ({ id, name: 'row ' + id }))
 let isForbidden = false

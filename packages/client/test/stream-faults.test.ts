@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createTestServer } from '../src/dev/testing/index.js'
 import { WebMQClient, type WebSocketConstructor } from '../src/index.js'
-import { openStream, readStream, type StreamReader } from '../src/stream/index.js'
-import { createTestServer } from '../src/testing/index.js'
+import { openStream, readStream, type StreamReader } from '../src/parts/stream/index.js'
 import { seededRandom } from './seeded-random.js'
 
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { build } from 'esbuild'
 import { expect, it, onTestFinished } from 'vitest'
 import { freePort } from 'webmq-services'
-import { run } from '../src/vite/run.js'
+import { run } from '../src/dev/vite/run.js'
 
 it('does not wait for ever for a program that answers elsewhere, or not at all', async () => {
   const server = run(['-e', 'setInterval(() => undefined, 1_000)'], () => undefined)
@@ -21,7 +21,7 @@ const isRunning = (pid: number) => {
 
 // A dev server that was killed left webmq-server behind, and the next one found its port taken: nobody told the child.
 it('ends its program when it is killed itself', async () => {
-  const source = new URL('../src/vite/run.ts', import.meta.url).pathname
+  const source = new URL('../src/dev/vite/run.ts', import.meta.url).pathname
   const bundle = await build({ entryPoints: [source], bundle: true, write: false, format: 'esm', platform: 'node' })
   const program = 'console.log(process.pid); setInterval(() => undefined, 1_000)'
   const parent = spawn(

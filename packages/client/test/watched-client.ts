@@ -1,5 +1,5 @@
+import { createTestClient, type TestClientOptions, type TestServer } from '../src/dev/testing/index.js'
 import type { ClientStatus, State, WebMQClient } from '../src/index.js'
-import { createTestClient, type TestClientOptions, type TestServer } from '../src/testing/index.js'
 
 /** A client of the test server that records its state changes. Its first wait is always 250 ms. */
 export function watchedClient(options: TestClientOptions = {}): {

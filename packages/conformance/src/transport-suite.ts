@@ -1,5 +1,4 @@
 import { describe } from 'vitest'
-import type { TransportCapabilities } from 'webmq-server/ports'
 import { answerTests } from './transport/answer-tests.js'
 import { capabilityTests } from './transport/capability-tests.js'
 import { closingTests } from './transport/closing-tests.js'
@@ -14,29 +13,14 @@ import { overflowTests } from './transport/overflow-tests.js'
 import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
 import { readingTests } from './transport/reading-tests.js'
 import { sseTests } from './transport/sse-tests.js'
-import type { MakeCertificate } from './transport/tls/certificates.js'
 import { tlsTests } from './transport/tls/suite.js'
-import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
+import { STRICT_TRAITS, type TransportExpectations } from './transport/traits.js'
 import { unixSocketTests } from './transport/unix-socket-tests.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
 export type { CreateTransport } from './transport/harness.js'
 export type { CertificatePem, MakeCertificate } from './transport/tls/certificates.js'
-export type { TransportTraits } from './transport/traits.js'
-
-/** The capabilities that a transport must report, and how closely it follows the port. */
-export interface TransportExpectations {
-  readonly capabilities: TransportCapabilities
-  /** Only the differences from a transport that follows the port exactly. */
-  readonly traits?: Partial<TransportTraits>
-  /** Makes a certificate of these names, with a key; two calls give two keys. */
-  readonly makeCertificate: MakeCertificate
-  /**
-   * Other suites run over TLS again, beside the rules of TLS. Default true; a variant of a transport may leave them to the
-   * first one, for time.
-   */
-  readonly repeatsOverTls?: boolean
-}
+export type { TransportExpectations, TransportTraits } from './transport/traits.js'
 
 /**
  * The tests that every transport passes: each sentence of the port, tested with the `ws` package and with raw sockets.

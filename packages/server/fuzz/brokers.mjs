@@ -3,17 +3,28 @@
 // Usage: npx tsc -b packages/server && node packages/server/fuzz/brokers.mjs [--seconds 60] [--seed N]
 import assert from 'node:assert/strict'
 import { fuzz, mutate, randomBytes } from '../../client/fuzz/fuzz.mjs'
-import { decodeSequence, decodeStart, decodeStarted, encodeFrame, encodeStart } from '../dist/brokers/mesh/frames.js'
-import { FrameReader } from '../dist/brokers/mesh/wire.js'
-import { fingerprintOfStored, streamMessageOf } from '../dist/brokers/nats/stream-message.js'
-import { encodeEpochRecord, encodeLogHeader, LOG_HEADER, recordOf } from '../dist/brokers/rabbitmq/log-record.js'
-import { deliveryOf, encodeMessageId } from '../dist/brokers/rabbitmq/message-properties.js'
-import { decodeLogBatch, envelopesOf } from '../dist/brokers/redis/log-reader.js'
-import { decodeBundle, encodeBundle } from '../dist/brokers/remote/bundle.js'
-import { decodeEnvelope, encodeEnvelope } from '../dist/brokers/remote/envelope.js'
-import { Receiver } from '../dist/brokers/remote/receiver.js'
-import { decodeContent, decodePart, encodeContent, encodePart } from '../dist/nodes/node-message.js'
-import { decodeAttributes, encodeAttributes } from '../dist/ports/attributes.js'
+import {
+  decodeSequence,
+  decodeStart,
+  decodeStarted,
+  encodeFrame,
+  encodeStart,
+} from '../dist/adapters/brokers/mesh/frames.js'
+import { FrameReader } from '../dist/adapters/brokers/mesh/wire.js'
+import { fingerprintOfStored, streamMessageOf } from '../dist/adapters/brokers/nats/stream-message.js'
+import {
+  encodeEpochRecord,
+  encodeLogHeader,
+  LOG_HEADER,
+  recordOf,
+} from '../dist/adapters/brokers/rabbitmq/log-record.js'
+import { deliveryOf, encodeMessageId } from '../dist/adapters/brokers/rabbitmq/message-properties.js'
+import { decodeLogBatch, envelopesOf } from '../dist/adapters/brokers/redis/log-reader.js'
+import { decodeBundle, encodeBundle } from '../dist/adapters/brokers/remote/bundle.js'
+import { decodeEnvelope, encodeEnvelope } from '../dist/adapters/brokers/remote/envelope.js'
+import { Receiver } from '../dist/adapters/brokers/remote/receiver.js'
+import { decodeContent, decodePart, encodeContent, encodePart } from '../dist/features/nodes/node-message.js'
+import { decodeAttributes, encodeAttributes } from '../dist/kernel/ports/attributes.js'
 
 const NODE = '0123456789abcdef'
 const MAX_FRAME_BYTES = 4_096

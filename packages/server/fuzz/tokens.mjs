@@ -6,8 +6,8 @@ import { createHmac } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { isPattern, WebMQError } from 'webmq-client/protocol'
 import { fuzz, mutate } from '../../client/fuzz/fuzz.mjs'
-import { PlainTokens } from '../dist/identity/plain-token.js'
-import { createTokenVerifier } from '../dist/identity/token-verifier.js'
+import { PlainTokens } from '../dist/kernel/identity/plain-token.js'
+import { createTokenVerifier } from '../dist/kernel/identity/token-verifier.js'
 
 const SECRETS = ['the first of two secrets, of more than 32 bytes', 'the second of two secrets, of more than 32 bytes']
 const NOW_S = 1_800_000_000

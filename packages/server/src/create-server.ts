@@ -2,27 +2,27 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { endMessages, MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
-import { Deadlines } from './base/deadlines.js'
-import { loadLibrary } from './base/load-library.js'
-import { createLogger, type Logger } from './base/logger.js'
-import { rangesOf } from './base/networks.js'
-import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
-import { PROBE_PATHS } from './http/budgets.js'
-import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
-import type { ChosenTransport, TransportRequest } from './node/parts.js'
-import { Server } from './node/server.js'
-import type { WebMQServer } from './node/webmq-server.js'
-import { AuditLog } from './observing/audit/log.js'
-import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions } from './options/options.js'
-import type { ServerOptions, TransportName } from './options/server-options.js'
-import type { DatabaseOutbox, OutboxContext } from './outbox/outbox.js'
-import type { Broker } from './ports/broker.js'
-import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
-import { historyRulesOf } from './ports/history-rules.js'
-import { retainRulesOf } from './ports/retain-rules.js'
-import type { Transport } from './ports/transport.js'
-import type { TransportOptions } from './ports/transport-options.js'
+import { PROBE_PATHS } from './doors/http/budgets.js'
+import { meshPlacesOf } from './doors/options/mesh-address.js'
+import { resolveOptions } from './doors/options/options.js'
+import type { ResolvedOptions, ServerOptions, TransportName } from './doors/options/server-options.js'
+import { HookCalls, type Hooks, Webhook } from './features/hooks/index.js'
+import { AuditLog } from './features/observing/audit/log.js'
+import type { DatabaseOutbox, OutboxContext } from './features/outbox/outbox.js'
+import { Deadlines } from './kernel/base/deadlines.js'
+import { loadLibrary } from './kernel/base/load-library.js'
+import { createLogger, type Logger } from './kernel/base/logger.js'
+import { rangesOf } from './kernel/base/networks.js'
+import { PacedVerifier, ReloadableVerifier } from './kernel/identity/index.js'
+import type { ChosenTransport, TransportRequest } from './kernel/node/parts.js'
+import { Server } from './kernel/node/server.js'
+import type { WebMQServer } from './kernel/node/webmq-server.js'
+import type { Broker } from './kernel/ports/broker.js'
+import { brokerNameOf, withoutPasswords } from './kernel/ports/broker-address.js'
+import { historyRulesOf } from './kernel/ports/history-rules.js'
+import { retainRulesOf } from './kernel/ports/retain-rules.js'
+import type { Transport } from './kernel/ports/transport.js'
+import type { TransportOptions } from './kernel/ports/transport-options.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -100,7 +100,7 @@ async function reasonAgainst(
   if (attachTo !== undefined && attachTo instanceof process.getBuiltinModule('node:tls').Server)
     return 'the native engine does not take upgrades of an https server'
   if (certificates !== undefined && !capabilities.tls) return 'the native engine has no TLS'
-  const { reasonWhyNativeIsMissing } = await import('./transports/native/engine.js')
+  const { reasonWhyNativeIsMissing } = await import('./adapters/transports/native/engine.js')
   return reasonWhyNativeIsMissing()
 }
 
@@ -110,11 +110,11 @@ async function transportNamed(
 ): Promise<Transport> {
   switch (name) {
     case 'native':
-      return (await import('./transports/native/transport.js')).createNativeTransport(transportOptions)
+      return (await import('./adapters/transports/native/transport.js')).createNativeTransport(transportOptions)
     case 'ws':
-      return (await import('./transports/ws/transport.js')).createWsTransport(transportOptions)
+      return (await import('./adapters/transports/ws/transport.js')).createWsTransport(transportOptions)
     case 'uws': {
-      const { createPackagedTransport } = await import('./transports/packaged.js')
+      const { createPackagedTransport } = await import('./adapters/transports/packaged.js')
       return await createPackagedTransport('webmq-transport-uws', 'createUwsTransport', transportOptions)
     }
   }
@@ -132,15 +132,15 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   }
   switch (name) {
     case 'memory':
-      return new (await import('./brokers/memory/broker.js')).MemoryBroker(shared)
+      return new (await import('./adapters/brokers/memory/broker.js')).MemoryBroker(shared)
     case 'redis':
-      return await (await import('./brokers/remote-brokers.js')).createRedisBroker(shared)
+      return await (await import('./adapters/brokers/remote-brokers.js')).createRedisBroker(shared)
     case 'nats':
-      return await (await import('./brokers/remote-brokers.js')).createNatsBroker(shared)
+      return await (await import('./adapters/brokers/remote-brokers.js')).createNatsBroker(shared)
     case 'rabbitmq':
-      return await (await import('./brokers/remote-brokers.js')).createRabbitmqBroker(shared)
+      return await (await import('./adapters/brokers/remote-brokers.js')).createRabbitmqBroker(shared)
     case 'mesh': {
-      const { MeshBroker } = await import('./brokers/mesh/broker.js')
+      const { MeshBroker } = await import('./adapters/brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
       return new MeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
     }
@@ -153,7 +153,7 @@ async function createOutbox(options: ResolvedOptions, logger: Logger): Promise<D
   const { outbox, maxPayloadBytes } = options
   if (outbox === undefined) return undefined
   await loadLibrary('pg', 'the database outbox (--outbox)', () => import('pg'))
-  const { DatabaseOutbox } = await import('./outbox/outbox.js')
+  const { DatabaseOutbox } = await import('./features/outbox/outbox.js')
   // The table of options has filled in the defaults.
   return new DatabaseOutbox({ options: outbox as OutboxContext['options'], maxPayloadBytes, logger })
 }

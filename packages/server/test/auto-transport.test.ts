@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocketClient } from 'webmq-conformance'
 import { makeCertificate } from 'webmq-services'
 import { createServer } from '../src/create-server.js'
-import type { ServerOptions } from '../src/options/server-options.js'
+import type { ServerOptions } from '../src/doors/options/server-options.js'
 import { recordingLogger } from './fake-server.js'
 
 function create(options: ServerOptions = {}) {

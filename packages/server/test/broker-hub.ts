@@ -8,8 +8,8 @@ import type {
   OutboundMessage,
   Position,
   ReadResult,
-} from '../src/ports/broker.js'
-import type { BrokerStats } from '../src/ports/broker-stats.js'
+} from '../src/kernel/ports/broker.js'
+import type { BrokerStats } from '../src/kernel/ports/broker-stats.js'
 
 /** How long a message takes from one node to another, in milliseconds. */
 export type Delay = () => number

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { itWhere } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
-import type { ServerOptions } from '../src/options/server-options.js'
+import type { ServerOptions } from '../src/doors/options/server-options.js'
 import { ProtocolClient } from './protocol-client.js'
 
 describe.each(['native', 'ws', 'uws'] as const)('compression on the %s transport', (transport) => {

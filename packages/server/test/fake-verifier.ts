@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Identity, TokenVerifier } from '../src/identity/index.js'
+import type { Identity, TokenVerifier } from '../src/kernel/identity/index.js'
 
 /** Accepts the given tokens. Knows `expired`, `keys-unreachable` and `too-many`; any other token is invalid. */
 export class FakeVerifier implements TokenVerifier {

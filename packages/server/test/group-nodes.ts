@@ -1,7 +1,12 @@
-import { Nodes } from '../src/nodes/index.js'
-import type { Broker, OutboundMessage } from '../src/ports/broker.js'
-import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from '../src/queue-groups/group-message.js'
-import { GroupedBroker, QueueGroups, type SlotName } from '../src/queue-groups/index.js'
+import { Nodes } from '../src/features/nodes/index.js'
+import {
+  type GroupMember,
+  type GroupMessage,
+  type RequestTicket,
+  slotIdOf,
+} from '../src/features/queue-groups/group-message.js'
+import { GroupedBroker, QueueGroups, type SlotName } from '../src/features/queue-groups/index.js'
+import type { Broker, OutboundMessage } from '../src/kernel/ports/broker.js'
 
 /** A message that a member got. */
 export interface Taken {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Broker } from '../src/ports/broker.js'
-import type { SlotName } from '../src/queue-groups/group-message.js'
-import { slotIdOf } from '../src/queue-groups/group-message.js'
+import type { SlotName } from '../src/features/queue-groups/group-message.js'
+import { slotIdOf } from '../src/features/queue-groups/group-message.js'
+import type { Broker } from '../src/kernel/ports/broker.js'
 import { GroupNode, type GroupNodeOptions, type Taken } from './group-nodes.js'
 
 /** What {@link runGroupSchedule} works with. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { ROUTES } from '../src/http/api/routes.js'
+import { ROUTES } from '../src/doors/http/api/routes.js'
 import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
 
 const BODY_TIMEOUT_MS = 300

@@ -2,18 +2,18 @@ import { createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fingerprintOfSource } from '../src/brokers/log/fingerprint.js'
-import { RolledUp } from '../src/brokers/log/rolled-up.js'
-import { mayPublish } from '../src/identity/access.js'
-import { PlainTokens } from '../src/identity/plain-token.js'
-import { createTokenVerifier } from '../src/identity/token-verifier.js'
-import { TrustedProxies } from '../src/identity/trusted-proxies.js'
-import { NodeChannel } from '../src/nodes/node-channel.js'
-import { encodeContent, encodePart } from '../src/nodes/node-message.js'
-import { inboundDefect } from '../src/ports/inbound-check.js'
-import { Drains } from '../src/replay/drains.js'
-import { ReplaySender } from '../src/replay/sender.js'
-import { TextUpgradeRequest } from '../src/transports/upgrade/text-request.js'
+import { fingerprintOfSource } from '../src/adapters/brokers/log/fingerprint.js'
+import { RolledUp } from '../src/adapters/brokers/log/rolled-up.js'
+import { TextUpgradeRequest } from '../src/adapters/transports/upgrade/text-request.js'
+import { NodeChannel } from '../src/features/nodes/node-channel.js'
+import { encodeContent, encodePart } from '../src/features/nodes/node-message.js'
+import { mayPublish } from '../src/kernel/identity/access.js'
+import { PlainTokens } from '../src/kernel/identity/plain-token.js'
+import { createTokenVerifier } from '../src/kernel/identity/token-verifier.js'
+import { TrustedProxies } from '../src/kernel/identity/trusted-proxies.js'
+import { inboundDefect } from '../src/kernel/ports/inbound-check.js'
+import { Drains } from '../src/kernel/replay/drains.js'
+import { ReplaySender } from '../src/kernel/replay/sender.js'
 import { ApiServer, SECRET } from './api-server.js'
 import { HELD_FIELDS } from './held-fields.js'
 import { asking, growthOf, growthOfFirst, growthOfRounds, MAX_GROWTH_BYTES, usedBytes } from './used-bytes.js'
@@ -36,7 +36,7 @@ const HELD: Readonly<Record<string, string>> = {
   'session/shown-error.ts last': 'one',
   'hooks/webhooks/questions.ts PASSED_ON': 'constant',
   'http/api/api.ts TABLE': 'constant',
-  'http/metrics.ts loaded': 'one',
+  'node/metrics/page.ts loaded': 'one',
   'identity/access.ts answerCount': 'one',
   'identity/access.ts compiledGrants': 'ends with each identity; 256 answers each, 65,536 of all',
   'identity/token-verifier.ts judge': 'one',

@@ -1,6 +1,6 @@
-import { Nodes } from '../src/nodes/index.js'
-import type { BrokerStatus, InboundMessage } from '../src/ports/broker.js'
-import { Occupancy, type OccupancyOptions } from '../src/presence/occupancy/occupancy.js'
+import { Nodes } from '../src/features/nodes/index.js'
+import { Occupancy, type OccupancyOptions } from '../src/features/presence/occupancy/occupancy.js'
+import type { BrokerStatus, InboundMessage } from '../src/kernel/ports/broker.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 import { type LogLine, recordingLogger } from './fake-server.js'
 

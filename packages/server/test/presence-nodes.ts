@@ -1,9 +1,9 @@
 import type { PresenceMember } from 'webmq-client/protocol'
-import { Nodes } from '../src/nodes/index.js'
-import type { BrokerStatus, InboundMessage } from '../src/ports/broker.js'
-import type { ConnectionId, GroupId } from '../src/ports/transport.js'
-import type { ConnectionPresence, PresenceLimits } from '../src/presence/index.js'
-import { Presence } from '../src/presence/index.js'
+import { Nodes } from '../src/features/nodes/index.js'
+import type { ConnectionPresence, PresenceLimits } from '../src/features/presence/index.js'
+import { Presence } from '../src/features/presence/index.js'
+import type { BrokerStatus, InboundMessage } from '../src/kernel/ports/broker.js'
+import type { ConnectionId, GroupId } from '../src/kernel/ports/transport.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 
 const LIMITS: PresenceLimits = {

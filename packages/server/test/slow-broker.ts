@@ -1,5 +1,5 @@
-import type { Accepted, OutboundMessage, Position, Reader, ReadRange, ReadResult } from '../src/ports/broker.js'
-import { BrokerFilter } from '../src/ports/broker-filter.js'
+import type { Accepted, OutboundMessage, Position, Reader, ReadRange, ReadResult } from '../src/kernel/ports/broker.js'
+import { BrokerFilter } from '../src/kernel/ports/broker-filter.js'
 
 /** A broker whose answers wait until a test releases them. */
 export class SlowBroker extends BrokerFilter {

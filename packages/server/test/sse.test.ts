@@ -3,7 +3,7 @@ import { SignJWT } from 'jose'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, SseClient, WebSocketClient } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
-import type { ServerOptions } from '../src/options/server-options.js'
+import type { ServerOptions } from '../src/doors/options/server-options.js'
 import { useOwnClock } from './own-clock.js'
 import { SseReader } from './sse-reader.js'
 

@@ -1,4 +1,4 @@
-import type { StreamContent } from '../src/streams/fold.js'
+import type { StreamContent } from '../src/features/streams/fold.js'
 
 /** What a message of a stream has: a value as JSON, bytes, or nothing. */
 export function contentOf(value: unknown): StreamContent {

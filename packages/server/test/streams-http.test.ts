@@ -1,12 +1,23 @@
 import { once } from 'node:events'
 import { type ClientRequest, request as createRequest, type IncomingMessage } from 'node:http'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterAll, describe, expect, it, type TestContext, vi } from 'vitest'
+import { firstAndInTurn } from '../../../test/in-turn.js'
 import type { ServerOptions } from '../src/index.js'
 import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
 
 const KEY = 'answer.7'
 
-async function start(options: ServerOptions = {}): Promise<ApiServer> {
+const senders: Sender[] = []
+
+const TRANSPORTS = firstAndInTurn(['native', 'ws', 'uws'] as const)
+/** They mostly wait. */
+const SIDE_BY_SIDE = { concurrent: true }
+
+afterAll(() => {
+  for (const { request } of senders) request.destroy()
+})
+
+async function start({ onTestFinished }: TestContext, options: ServerOptions = {}): Promise<ApiServer> {
   const api = await ApiServer.start({ history: ['#=200000'], ...options })
   onTestFinished(() => api.server.stop({ drainMs: 0 }))
   return api
@@ -30,7 +41,7 @@ class Sender {
       method: 'POST',
       headers: { 'content-type': 'text/plain', authorization: `Bearer ${API_KEY}`, ...headers },
     })
-    onTestFinished(() => void this.request.destroy())
+    senders.push(this)
     this.answer = this.#read()
     this.answer.catch(() => undefined)
     // The server answers before the body has ended, and closes.
@@ -63,9 +74,9 @@ async function untilText(api: ApiServer, text: string, key = KEY): Promise<void>
   await vi.waitFor(async () => expect((await read(api, key)).text).toBe(text), { timeout: 20_000, interval: 20 })
 }
 
-describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on the %s transport', (transport) => {
-  it('grows while the body arrives, whose characters may be torn, and ends with it', async () => {
-    const api = await start({ transport })
+describe.each(TRANSPORTS)('a stream that a body writes, on the %s transport', SIDE_BY_SIDE, (transport) => {
+  it('grows while the body arrives, whose characters may be torn, and ends with it', async (context) => {
+    const api = await start(context, { transport })
     const sender = new Sender(api.port, `/api/streams?key=${KEY}&meta=${encodeURIComponent('{"of":"m"}')}`)
     const text = '\ufeffOnce \u{1f642} upon'
     const bytes = Buffer.from(text)
@@ -89,8 +100,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     })
   })
 
-  it('takes bytes, and gives them back as they are', async () => {
-    const api = await start({ transport })
+  it('takes bytes, and gives them back as they are', async (context) => {
+    const api = await start(context, { transport })
     const sender = new Sender(api.port, undefined, { 'content-type': 'application/octet-stream' })
     sender.write(Uint8Array.of(0, 255))
     sender.request.end(Uint8Array.of(10))
@@ -103,8 +114,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     expect((await api.ask(`/api/streams?key=${KEY}`, { headers: { accept: 'text/plain' } })).status).toBe(406)
   })
 
-  it('is answered early when somebody stops it, and takes no more', async () => {
-    const api = await start({ transport })
+  it('is answered early when somebody stops it, and takes no more', async (context) => {
+    const api = await start(context, { transport })
     const sender = new Sender(api.port)
     sender.write('Once upon')
     await untilText(api, 'Once upon')
@@ -117,8 +128,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     await expect(api.server.request(KEY, { type: 'stop' })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
   })
 
-  it('fails when its client goes away', async () => {
-    const api = await start({ transport, streamLeaseMs: 600_000 })
+  it('fails when its client goes away', async (context) => {
+    const api = await start(context, { transport, streamLeaseMs: 600_000 })
     const sender = new Sender(api.port)
     sender.write('Once')
     await untilText(api, 'Once')
@@ -129,8 +140,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     await vi.waitFor(() => expect(api.server.stats().http.connectionCount).toBeLessThan(3))
   })
 
-  it('fails when nothing comes for too long, though the server says that it is alive', async () => {
-    const api = await start({ transport, streamBodyTimeoutMs: 3_000, streamLeaseMs: 1_000 })
+  it('fails when nothing comes for too long, though the server says that it is alive', async (context) => {
+    const api = await start(context, { transport, streamBodyTimeoutMs: 3_000, streamLeaseMs: 1_000 })
     const sender = new Sender(api.port)
     sender.write('Once')
     const { status, json } = await sender.answer
@@ -142,8 +153,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
   // uWebSockets.js ends slow bodies after some 12 seconds, if nobody asks it for more time.
   it.runIf(transport === 'uws')(
     'lives as long as its body, however slowly that comes',
-    async () => {
-      const api = await start({ transport })
+    async (context) => {
+      const api = await start(context, { transport })
       const sender = new Sender(api.port)
       for (let index = 0; index < 14; index++) {
         sender.write('.')
@@ -156,8 +167,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     60_000,
   )
 
-  it('takes single bytes at full speed, in fewer messages', async () => {
-    const api = await start({ transport })
+  it('takes single bytes at full speed, in fewer messages', async (context) => {
+    const api = await start(context, { transport })
     const sender = new Sender(api.port)
     for (let index = 0; index < 30_000; index++) {
       if (!sender.request.write(String(index % 10))) await once(sender.request, 'drain')
@@ -169,11 +180,11 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     expect(sequence).toBeLessThan(30_000)
   }, 60_000)
 
-  it.each([
+  it.for([
     ['is larger than a stream may be', { maxStreamBytes: 10_000 }, 'x'.repeat(50_000), 507, 'E_STREAM_LIMIT'],
     ['is no UTF-8', {}, Uint8Array.of(0x61, 0xff), 422, 'E_PAYLOAD_INVALID'],
-  ])('fails at once when the body %s', async (_, options, body, status, code) => {
-    const api = await start({ transport, streamLeaseMs: 600_000, ...options })
+  ] as const)('fails at once when the body %s', async ([, options, body, status, code], context) => {
+    const api = await start(context, { transport, streamLeaseMs: 600_000, ...options })
     const sender = new Sender(api.port)
     sender.write(body)
     const answer = await sender.answer
@@ -183,8 +194,8 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
     await once(sender.request, 'close')
   })
 
-  it('is refused before its body is sent while another one has the key', async () => {
-    const api = await start({ transport })
+  it('is refused before its body is sent while another one has the key', async (context) => {
+    const api = await start(context, { transport })
     await api.server.stream(KEY)
     const sender = new Sender(api.port, undefined, { expect: '100-continue' })
     const { status, json } = await sender.answer
@@ -192,13 +203,13 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
   })
 })
 
-describe('a stream over HTTP', () => {
+describe('a stream over HTTP', SIDE_BY_SIDE, () => {
   const write = (stream: string, sequence: number, kind: string, payload?: unknown) => ({
     body: { key: KEY, stream, sequence, kind, ...(payload === undefined ? {} : { payload }) },
   })
 
-  it('is written by single posts too, of which a second one is a duplicate', async () => {
-    const api = await start()
+  it('is written by single posts too, of which a second one is a duplicate', async (context) => {
+    const api = await start(context)
     const answers = []
     for (const [sequence, kind, payload] of [
       [0, 'start', { of: 'm' }],
@@ -226,8 +237,8 @@ describe('a stream over HTTP', () => {
     expect(json.messages).toMatchObject([{ stream: { id: 'one', sequence: 3, kind: 'text' }, payload: 'Once upon' }])
   })
 
-  it('is stopped while single posts write it: the next one is refused', async () => {
-    const api = await start()
+  it('is stopped while single posts write it: the next one is refused', async (context) => {
+    const api = await start(context)
     expect((await api.ask('/api/streams', write('one', 0, 'start'))).status).toBe(200)
     expect((await api.ask('/api/streams', write('one', 0, 'start'))).json).toMatchObject({ duplicate: true })
     expect((await api.ask('/api/streams', write('one', 1, 'append', 'Once'))).status).toBe(200)
@@ -246,8 +257,8 @@ describe('a stream over HTTP', () => {
     await expect(stop('two')).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
   })
 
-  it('is refused with the code of what is wrong', async () => {
-    const api = await start({ maxStreamBytes: 1_024, history: ['answer.#=100'] })
+  it('is refused with the code of what is wrong', async (context) => {
+    const api = await start(context, { maxStreamBytes: 1_024, history: ['answer.#=100'] })
     const codes = []
     for (const request of [
       write('one', 1, 'start'),
@@ -290,8 +301,8 @@ describe('a stream over HTTP', () => {
     ])
   })
 
-  it('needs the grants, counts for its user, and ends with the token', async () => {
-    const api = await start({ jwt: { secret: SECRET }, maxStreamsPerUser: 1 })
+  it('needs the grants, counts for its user, and ends with the token', async (context) => {
+    const api = await start(context, { jwt: { secret: SECRET }, maxStreamsPerUser: 1 })
     const bearer = await tokenOf('ann', ['mine.#'])
     const codeOf = async (path: string, request: object = {}) => {
       const { status, json } = await api.ask(path, { bearer, ...request })
@@ -313,8 +324,8 @@ describe('a stream over HTTP', () => {
     expect(await codeOf('/api/streams?key=mine.2', flow)).toBe('200 ok')
   })
 
-  it('waits for its place when its user publishes too fast, and loses nothing', async () => {
-    const api = await start({ maxPublishesPerSecondPerUser: 20, publishBurstMs: 100, jwt: { secret: SECRET } })
+  it('waits for its place when its user publishes too fast, and loses nothing', async (context) => {
+    const api = await start(context, { maxPublishesPerSecondPerUser: 20, publishBurstMs: 100, jwt: { secret: SECRET } })
     const authorization = `Bearer ${await tokenOf('ann')}`
     const sender = new Sender(api.port, undefined, { authorization })
     for (let index = 0; index < 100; index++) {
@@ -326,8 +337,8 @@ describe('a stream over HTTP', () => {
     expect((await read(api)).text).toBe(Array.from({ length: 100 }, (_, index) => `${index} `).join(''))
   }, 60_000)
 
-  it('is read no faster than its client may cause work', async () => {
-    const api = await start({ workPerSecond: 1_000, workBurst: 1_000, jwt: { secret: SECRET } })
+  it('is read no faster than its client may cause work', async (context) => {
+    const api = await start(context, { workPerSecond: 1_000, workBurst: 1_000, jwt: { secret: SECRET } })
     const authorization = `Bearer ${await tokenOf('ann')}`
     const headers = { authorization, 'content-type': 'application/octet-stream' }
     const beginMs = performance.now()
@@ -340,8 +351,8 @@ describe('a stream over HTTP', () => {
     expect(Buffer.from(String((await read(api)).base64), 'base64').equals(body)).toBe(true)
   })
 
-  it('is answered when another request has ended its stream, and its connection counts until then', async () => {
-    const api = await start({ jwt: { secret: SECRET }, maxStreamsPerUser: 1, streamLeaseMs: 18_000 })
+  it('is answered when another request has ended its stream, and its connection counts until then', async (context) => {
+    const api = await start(context, { jwt: { secret: SECRET }, maxStreamsPerUser: 1, streamLeaseMs: 18_000 })
     const bearer = await tokenOf('ann')
     const senders = []
     for (const key of ['a', 'b', 'c']) {
@@ -358,8 +369,8 @@ describe('a stream over HTTP', () => {
     expect(answers).toEqual(['E_STREAM_ENDED', 'E_STREAM_ENDED', 'E_STREAM_LIMIT'])
   })
 
-  it('does not hold up a server that stops', async () => {
-    const api = await start()
+  it('does not hold up a server that stops', async (context) => {
+    const api = await start(context)
     const sender = new Sender(api.port)
     sender.write('Once')
     await untilText(api, 'Once')

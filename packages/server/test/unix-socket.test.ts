@@ -8,9 +8,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { FakeTransport } from 'webmq-conformance'
 import { startLoadBalancer } from 'webmq-services'
 import { WebSocket } from 'ws'
+import { resolveOptions } from '../src/doors/options/options.js'
 import { createServer, type ServerOptions } from '../src/index.js'
-import { assertCapable } from '../src/node/endpoint.js'
-import { resolveOptions } from '../src/options/options.js'
+import { assertCapable } from '../src/kernel/node/endpoint.js'
 import { recordingLogger } from './fake-server.js'
 
 /** Of this machine too, so that a client can have it, but not the balancer's. */

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { WebMQApi } from '../src/http/client/webmq-api.js'
+import { WebMQApi } from '../src/doors/http/client/webmq-api.js'
 import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
 import { ProtocolClient } from './protocol-client.js'
 

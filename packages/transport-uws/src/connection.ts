@@ -1,7 +1,6 @@
 import type { ConnectionId, UpgradeId } from 'webmq-server/ports'
-import { Connection } from 'webmq-server/transports'
+import { Connection, type ConnectionOwner } from 'webmq-server/transports'
 import type { UwsWebSocket } from './module.js'
-import type { UwsWebSockets } from './websockets.js'
 
 /** A message on its way; one object for all its receivers. */
 export interface UwsFrame {
@@ -11,7 +10,7 @@ export interface UwsFrame {
 
 /** State of one accepted WebSocket. */
 export class UwsConnection extends Connection<UwsFrame> {
-  readonly owner: UwsWebSockets
+  readonly owner: ConnectionOwner<UwsConnection, UwsFrame>
   /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
   framesBytes = 0
@@ -27,7 +26,7 @@ export class UwsConnection extends Connection<UwsFrame> {
   /** Set while open. uWebSockets.js throws on use of a closed socket, so every close removes it first. */
   socket: UwsWebSocket<UwsConnection> | undefined
 
-  constructor(owner: UwsWebSockets, id: ConnectionId, upgrade: UpgradeId) {
+  constructor(owner: ConnectionOwner<UwsConnection, UwsFrame>, id: ConnectionId, upgrade: UpgradeId) {
     super(id, upgrade)
     this.owner = owner
   }

@@ -4,7 +4,7 @@ import {
   createNatsBroker,
   createRabbitmqBroker,
   createRedisBroker,
-} from '../../../packages/server/src/brokers/remote-brokers.js'
+} from '../../../packages/server/src/adapters/brokers/remote-brokers.js'
 import { NatsModel } from './nats/model.js'
 import { RabbitmqModel } from './rabbitmq/broker.js'
 import { ModelRedis } from './redis/broker.js'

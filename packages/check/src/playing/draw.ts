@@ -9,23 +9,10 @@ import {
   type PublisherPlan,
   type Route,
   type Schedule,
-  type ServerPlan,
 } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { drawActorSteps, type Scene } from './steps.js'
 import type { Theme } from './themes.js'
-
-/** What is left to chance by {@link draw} is not left to it where a theme says otherwise. */
-export interface Wishes {
-  readonly logged?: Logged
-  readonly server?: Partial<ServerPlan>
-  readonly publisher?: Partial<PublisherPlan>
-  /** Listens of each listener. */
-  readonly listenCount?: readonly [min: number, max: number]
-  readonly streamCount?: number
-  /** Members of the queue group, all on one node. */
-  readonly members?: { readonly count: number; readonly node: number }
-}
 
 /** Faults begin after this, when the first messages have come. */
 const LEAD_MS = 1_000

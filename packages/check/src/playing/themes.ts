@@ -1,5 +1,4 @@
-import type { Wishes } from './draw.js'
-import type { Step } from './schedule.js'
+import type { Logged, PublisherPlan, ServerPlan, Step } from './schedule.js'
 import type { SeededRandom } from './seeded-random.js'
 import {
   drawAbsence,
@@ -15,6 +14,18 @@ import {
   drawTogetherSteps,
   type Scene,
 } from './steps.js'
+
+/** What is left to chance by `draw` is not left to it where a theme says otherwise. */
+export interface Wishes {
+  readonly logged?: Logged
+  readonly server?: Partial<ServerPlan>
+  readonly publisher?: Partial<PublisherPlan>
+  /** Listens of each listener. */
+  readonly listenCount?: readonly [min: number, max: number]
+  readonly streamCount?: number
+  /** Members of the queue group, all on one node. */
+  readonly members?: { readonly count: number; readonly node: number }
+}
 
 /** What a schedule is about: its faults, and what the workload must have so that they mean something. */
 export interface Theme {

@@ -1,4 +1,4 @@
-import type { Counts } from './count.js'
+import type { Counts } from './counts.js'
 
 /** What no system should do that calls a recovery complete, or says nothing. docs/checker.md has the same table. */
 export const TARGET_RULES = {

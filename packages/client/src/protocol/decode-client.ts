@@ -1,7 +1,7 @@
 import { decodePlainPublish, type MessagePart } from './decode-publish.js'
 import { isMemberName, isMessageId, isPosition } from './fields.js'
 import { MAX_TOKEN_BYTES } from './limits.js'
-import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
+import type { ClientMessage, ClientVerb, PresenceOp, WriteKind } from './messages.js'
 import { ownText } from './own-text.js'
 import {
   assertAtMostOne,
@@ -19,7 +19,6 @@ import {
   requireStream,
   split,
 } from './raw-client-message.js'
-import type { WriteKind } from './streams.js'
 import { decodeUtf8 } from './utf8.js'
 
 type Decoder<V extends ClientVerb> = (raw: RawClientMessage) => Extract<ClientMessage, { verb: V }>

@@ -44,7 +44,6 @@ export {
   type StreamPlace,
   type StreamStatus,
   type StreamSummary,
-  type WriteKind,
 } from './streams.js'
 export {
   decodeEnded,

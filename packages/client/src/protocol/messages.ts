@@ -1,8 +1,10 @@
 import type { MessageMeta } from './meta.js'
-import type { WriteKind } from './streams.js'
 
 /** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
+
+/** What a writer may say of its stream. `beat`: it is alive, and has nothing to append. */
+export type WriteKind = 'start' | 'append' | 'beat' | 'end' | 'fail' | 'stop'
 
 /** A client message. `ok` and `error` answer to its `id`: 1-36 characters of `[A-Za-z0-9_-]`, chosen by the client. */
 export type ClientMessage =

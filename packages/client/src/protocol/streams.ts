@@ -1,13 +1,10 @@
 import { option, withPayload } from './encode-field.js'
 import { parseCount } from './fields.js'
-import type { ClientMessage, ClientVerb } from './messages.js'
+import type { ClientMessage, ClientVerb, WriteKind } from './messages.js'
 
 // Streams [P-18], apart from the other messages: clients that do not use them do not carry them.
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
-
-/** What a writer may say of its stream. `beat`: it is alive, and has nothing to append. */
-export type WriteKind = 'start' | 'append' | 'beat' | 'end' | 'fail' | 'stop'
 
 /**
  * What a message of a stream is. `lost`: its server has ended it. `text`: a part of the whole, in the answer to `read`. `close`: the

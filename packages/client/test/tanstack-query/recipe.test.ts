@@ -4,8 +4,8 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { act, createElement, type FunctionComponent, StrictMode } from 'react'
 import { createRoot, type Root } from 'react-dom/client'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { WebMQProvider } from '../../src/react/index.js'
-import { createTestClient } from '../../src/testing/index.js'
+import { createTestClient } from '../../src/dev/testing/index.js'
+import { WebMQProvider } from '../../src/frameworks/react/index.js'
 import { useOrders, useTrades } from './recipe.js'
 
 let root: Root
@@ -82,6 +82,9 @@ it('trades are those of the log, then live ones, and a gap reads the log again',
 
 it('the page shows this recipe', () => {
   const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
-  const recipe = read('recipe.ts').replaceAll(/'\.\.\/\.\.\/src\/(\w+)\/index\.js'/g, "'webmq-client/$1'")
+  const recipe = read('recipe.ts').replaceAll(
+    /'\.\.\/\.\.\/src\/(?:frameworks\/)?(\w+)\/index\.js'/g,
+    "'webmq-client/$1'",
+  )
   expect(read('../../../../docs/client/tanstack-query.md')).toContain(recipe)
 })

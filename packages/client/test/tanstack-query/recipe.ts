@@ -1,7 +1,7 @@
 import { experimental_streamedQuery as streamedQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
+import { useClient, useTopic } from '../../src/frameworks/react/index.js'
 import { iterate, loaded } from '../../src/parts/index.js'
-import { useClient, useTopic } from '../../src/react/index.js'
 
 interface Order {
   readonly id: number

@@ -1,3 +1,6 @@
+import type { TransportCapabilities } from 'webmq-server/ports'
+import type { MakeCertificate } from './tls/certificates.js'
+
 /** How closely a transport follows the port where its library decides. The suite asserts each value. */
 export interface TransportTraits {
   /** Answers a violation of RFC 6455 with a close frame; else the TCP connection just ends. */
@@ -25,6 +28,20 @@ export interface TransportTraits {
   readonly alpn: boolean
   /** Finds the certificate of a server name in any case (RFC 4343); else only in lower case, as browsers send it. */
   readonly ignoresServerNameCase: boolean
+}
+
+/** The capabilities that a transport must report, and how closely it follows the port. */
+export interface TransportExpectations {
+  readonly capabilities: TransportCapabilities
+  /** Only the differences from a transport that follows the port exactly. */
+  readonly traits?: Partial<TransportTraits>
+  /** Makes a certificate of these names, with a key; two calls give two keys. */
+  readonly makeCertificate: MakeCertificate
+  /**
+   * Other suites run over TLS again, beside the rules of TLS. Default true; a variant of a transport may leave them to the
+   * first one, for time.
+   */
+  readonly repeatsOverTls?: boolean
 }
 
 /** A transport that follows the port exactly. */

@@ -1,7 +1,7 @@
 import { brokerBehindSuite, brokerOptions, type CommonBrokerOptions, historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
-import type { Broker } from '../../src/ports/broker.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { Broker } from '../../src/kernel/ports/broker.js'
 
 /** A link that stands still is not found during the test, and one that is cut at once. */
 const HEARTBEAT_MS = 10_000

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Broker, Position } from '../../src/ports/broker.js'
+import type { Broker, Position } from '../../src/kernel/ports/broker.js'
 import { type Keeping, type Kind, nodesOf, publish, RECOVERY } from './lost-end.js'
 
 interface Damage {

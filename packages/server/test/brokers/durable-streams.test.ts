@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ServiceKind, sharedService } from 'webmq-services'
+import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/node/webmq-server.js'
+import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
 
 const servers: WebMQServer[] = []
 let namespaceCount = 0
@@ -46,7 +47,7 @@ async function appended(url: string, body: string, producer?: Producer): Promise
 
 const whole = async (url: string) => await (await fetch(url)).text()
 
-describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('Durable Streams with %s', (kind) => {
+describe.each(inTurn(['memory', 'redis', 'nats', 'rabbitmq'] as const))('Durable Streams with %s', (kind) => {
   it('are there on the other node as soon as one has answered', async () => {
     const [here, there] = await startNodes(kind)
     for (let round = 0; round < 10; round++) {

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { matches } from 'webmq-client/protocol'
 import { freePort, type RedisCluster, type ServiceKind, sharedService, startRedisCluster } from 'webmq-services'
-import type { ServerOptions } from '../../src/options/server-options.js'
+import type { ServerOptions } from '../../src/doors/options/server-options.js'
 import { ApiServer } from '../api-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 

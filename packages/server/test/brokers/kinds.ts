@@ -8,7 +8,7 @@ import {
   startRedis,
   startRedisCluster,
 } from 'webmq-services'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { hostsOf, type Keeping, type Kind, together } from './lost-end.js'
 
 /** Brokers with a log that stays on a disk. */

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { WebMQError } from 'webmq-client/protocol'
 import type { Service } from 'webmq-services'
-import type { Broker, Position } from '../../src/ports/broker.js'
+import type { Broker, Position } from '../../src/kernel/ports/broker.js'
 import { KINDS, natsUrlOf, startNatsServers } from './kinds.js'
 import { lostEndSuite, nodesOf, publish, RECOVERY, together } from './lost-end.js'
 

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf } from 'webmq-conformance'
 import type { Service, ServiceOptions } from 'webmq-services'
-import type { RemoteBrokerOptions } from '../../src/brokers/remote/options.js'
-import type { Broker, BrokerStatus, Position } from '../../src/ports/broker.js'
-import { formatPosition, parsePosition } from '../../src/ports/position.js'
+import type { RemoteBrokerOptions } from '../../src/adapters/brokers/remote/options.js'
+import type { Broker, BrokerStatus, Position } from '../../src/kernel/ports/broker.js'
+import { formatPosition, parsePosition } from '../../src/kernel/ports/position.js'
 
 /** A broker, of one server or more, whose data can be put back. */
 export type Keeping = Pick<Service, 'url' | 'restart' | 'keepData' | 'restoreData' | 'damageLog' | 'wipe'> & {

@@ -7,10 +7,10 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSystem } from 'webmq-conformance'
 import { brokerSuite, eventually, historyOf, messageIdOf } from 'webmq-conformance'
 import { freePort } from 'webmq-services'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import type { MeshAddress, MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
-import type { BrokerCapabilities, OutboundMessage } from '../../src/ports/broker.js'
-import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import type { MeshAddress, MeshBrokerOptions } from '../../src/adapters/brokers/mesh/options.js'
+import type { BrokerCapabilities, OutboundMessage } from '../../src/kernel/ports/broker.js'
+import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }

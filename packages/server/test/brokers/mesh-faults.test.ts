@@ -1,8 +1,8 @@
 import { beforeAll } from 'vitest'
 import { type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
 import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 
 const BUILD_TIMEOUT_MS = 600_000

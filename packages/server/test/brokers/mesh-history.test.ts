@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
 import { eventually, historyOf, messageIdOf } from 'webmq-conformance'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import type { MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
-import type { Position } from '../../src/ports/broker.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import type { MeshBrokerOptions } from '../../src/adapters/brokers/mesh/options.js'
+import type { Position } from '../../src/kernel/ports/broker.js'
 import { CutProxy } from './cut-proxy.js'
 
 const PROCESS = fileURLToPath(new URL('mesh-process.mjs', import.meta.url))

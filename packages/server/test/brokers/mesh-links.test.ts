@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, historyOf } from 'webmq-conformance'
 import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import type { MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import type { MeshBrokerOptions } from '../../src/adapters/brokers/mesh/options.js'
 
 const BUILD_TIMEOUT_MS = 600_000
 const HEARTBEAT_MS = 200

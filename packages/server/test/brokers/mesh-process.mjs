@@ -1,6 +1,6 @@
 // A node of a mesh in its own process. It prints its port, then every message and gap, and publishes on request.
-import { MeshBroker } from '../../dist/brokers/mesh/broker.js'
-import { HistoryRules, parseHistoryRule } from '../../dist/ports/history-rules.js'
+import { MeshBroker } from '../../dist/adapters/brokers/mesh/broker.js'
+import { HistoryRules, parseHistoryRule } from '../../dist/kernel/ports/history-rules.js'
 
 const [{ rules, ...options }] = process.argv.slice(2).map((text) => JSON.parse(text))
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }

@@ -10,11 +10,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { freePort, startFaultProxy, startNats } from 'webmq-services'
-import { hasHistory } from '../../src/brokers/log/history-log.js'
-import { EPHEMERAL_KEY } from '../../src/brokers/remote/ephemeral.js'
-import { type AddressedBrokerOptions, createNatsBroker } from '../../src/brokers/remote-brokers.js'
-import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../../src/ports/broker.js'
-import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { hasHistory } from '../../src/adapters/brokers/log/history-log.js'
+import { EPHEMERAL_KEY } from '../../src/adapters/brokers/remote/ephemeral.js'
+import { type AddressedBrokerOptions, createNatsBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../../src/kernel/ports/broker.js'
+import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 
 const CAPABILITIES: BrokerCapabilities = {
   history: false,

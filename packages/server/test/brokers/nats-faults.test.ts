@@ -6,9 +6,9 @@ import { connect } from '@nats-io/transport-node'
 import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { type FaultProxy, startFaultProxy, startNats } from 'webmq-services'
-import { hasHistory } from '../../src/brokers/log/history-log.js'
-import { createNatsBroker } from '../../src/brokers/remote-brokers.js'
-import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { hasHistory } from '../../src/adapters/brokers/log/history-log.js'
+import { createNatsBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 
 const NODE_COUNT = 3

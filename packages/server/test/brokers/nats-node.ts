@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { startNats } from 'webmq-services'
-import { type AddressedBrokerOptions, createNatsBroker } from '../../src/brokers/remote-brokers.js'
+import { type AddressedBrokerOptions, createNatsBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type {
   Broker,
   BrokerSink,
@@ -15,7 +15,7 @@ import type {
   OutboundMessage,
   Position,
   RefusedMessage,
-} from '../../src/ports/broker.js'
+} from '../../src/kernel/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
 const OPTIONS: Omit<AddressedBrokerOptions, 'broker' | 'brokerNamespace'> = {

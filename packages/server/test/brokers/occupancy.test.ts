@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freePort, type ServiceKind, sharedService } from 'webmq-services'
+import { inTurn } from '../../../../test/in-turn.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 import { Backend } from '../hooks/backend.js'
 import { ProtocolClient } from '../protocol-client.js'
@@ -71,7 +72,7 @@ afterEach(() => {
   for (const { child } of processes.splice(0)) child.kill('SIGKILL')
 })
 
-describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])('occupancy over %s', (kind) => {
+describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']))('occupancy over %s', (kind) => {
   let backend: Backend
 
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { freePort, type ServiceKind, sharedService } from 'webmq-services'
-import type { ServerOptions } from '../../src/options/server-options.js'
+import type { ServerOptions } from '../../src/doors/options/server-options.js'
 import { ApiServer, SECRET, tokenOf } from '../api-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startPostgres } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/outbox/schema.js'
+import { SCHEMA } from '../../src/features/outbox/schema.js'
 import { connect, freshDatabase, startOutbox } from './outbox-database.js'
 
 const PATIENT = { timeout: 60_000, interval: 20 }

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { onTestFinished, vi } from 'vitest'
 import { sharedService } from 'webmq-services'
-import { DatabaseOutbox, type OutboxContext, type OutboxMessage } from '../../src/outbox/outbox.js'
-import { SCHEMA } from '../../src/outbox/schema.js'
+import { DatabaseOutbox, type OutboxContext, type OutboxMessage } from '../../src/features/outbox/outbox.js'
+import { SCHEMA } from '../../src/features/outbox/schema.js'
 import { recordingLogger } from '../fake-server.js'
 
 /** A connection that ends with the test. */

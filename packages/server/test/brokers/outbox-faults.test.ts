@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { startPostgres, startRedis } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/outbox/schema.js'
+import { SCHEMA } from '../../src/features/outbox/schema.js'
 import { connect } from './outbox-database.js'
 import { play } from './outbox-play.js'
 

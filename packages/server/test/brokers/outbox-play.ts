@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, vi } from 'vitest'
 import { type Service, startPostgres } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/outbox/schema.js'
+import { SCHEMA } from '../../src/features/outbox/schema.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 import { connect } from './outbox-database.js'
 

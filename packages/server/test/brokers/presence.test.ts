@@ -2,8 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { PresenceMember } from 'webmq-client/protocol'
 import { itWhere } from 'webmq-conformance'
 import { type FaultProxy, freePort, type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
+import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/node/webmq-server.js'
+import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 import { ProtocolClient } from '../protocol-client.js'
 
@@ -119,7 +120,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop({ drainMs: 0 })))
 })
 
-describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])('presence over %s', (kind) => {
+describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']))('presence over %s', (kind) => {
   let url = ''
   let proxy: FaultProxy | undefined
   const meet = () => (proxy === undefined ? meetInMesh() : meetAtBroker(url, proxy))

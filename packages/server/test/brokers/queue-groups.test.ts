@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService } from 'webmq-services'
+import { inTurn } from '../../../../test/in-turn.js'
 import { seededRandom } from '../../../client/test/seeded-random.js'
-import { MeshBroker } from '../../src/brokers/mesh/broker.js'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
-import type { Broker } from '../../src/ports/broker.js'
+import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { Broker } from '../../src/kernel/ports/broker.js'
 import { runGroupSchedule } from '../group-schedule.js'
 
 const OPTIONS = {
@@ -38,7 +39,7 @@ async function systemOf(kind: ServiceKind | 'mesh', url: string): Promise<() => 
   }
 }
 
-describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])('queue groups over %s', (kind) => {
+describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']))('queue groups over %s', (kind) => {
   let url = ''
   beforeAll(async () => {
     if (kind !== 'mesh') url = (await sharedService(kind)).url

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from 'vitest'
 import { brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/brokers/remote-brokers.js'
+import { inTurn } from '../../../../test/in-turn.js'
+import { createRabbitmqBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { faultCount } from './fault-count.js'
 import { newNamespace, nodeOptions } from './rabbitmq-node.js'
 
@@ -50,32 +51,36 @@ async function faultySystem(namespace: string, history = historyOf()) {
   }
 }
 
-brokerFaultSuite('rabbitmq', () => faultySystem(newNamespace()), { ...faultCount(21) })
+const plain = () => brokerFaultSuite('rabbitmq', () => faultySystem(newNamespace()), { ...faultCount(21) })
 
 // Not killed at first: RabbitMQ 3.10 writes down that it has streams half a second after the first was declared. One that is killed before that never
 // finds it again ("home node is down or inaccessible").
-brokerFaultSuite(
-  'rabbitmq with a log',
-  async () => {
-    const { faults, ...system } = await faultySystem(newNamespace(), retaining(historyOf('#=1000'), '#'))
-    return { ...system, faults: [...faults.slice(1), ...faults.slice(0, 1)] }
-  },
-  { ...faultCount(14), isLogKept: true },
-)
+const logged = () =>
+  brokerFaultSuite(
+    'rabbitmq with a log',
+    async () => {
+      const { faults, ...system } = await faultySystem(newNamespace(), retaining(historyOf('#=1000'), '#'))
+      return { ...system, faults: [...faults.slice(1), ...faults.slice(0, 1)] }
+    },
+    { ...faultCount(14), isLogKept: true },
+  )
 
-brokerFaultSuite(
-  'rabbitmq whose log is deleted',
-  async () => {
-    const namespace = newNamespace()
-    const system = await faultySystem(namespace, historyOf('#=1000'))
-    const find = `{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"${namespace}.log">>))`
-    const deletion = {
-      name: 'log deleted by an operator',
-      inject: async () =>
-        void (await service.ctl('eval', `${find}, rabbit_stream_queue:delete(Q, false, false, <<"test">>).`)),
-      end: async () => undefined,
-    }
-    return { ...system, faults: [system.faults.slice(1, 2), deletion, system.faults.slice(0, 1)].flat() }
-  },
-  { ...faultCount(6) },
-)
+const deleted = () =>
+  brokerFaultSuite(
+    'rabbitmq whose log is deleted',
+    async () => {
+      const namespace = newNamespace()
+      const system = await faultySystem(namespace, historyOf('#=1000'))
+      const find = `{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"${namespace}.log">>))`
+      const deletion = {
+        name: 'log deleted by an operator',
+        inject: async () =>
+          void (await service.ctl('eval', `${find}, rabbit_stream_queue:delete(Q, false, false, <<"test">>).`)),
+        end: async () => undefined,
+      }
+      return { ...system, faults: [system.faults.slice(1, 2), deletion, system.faults.slice(0, 1)].flat() }
+    },
+    { ...faultCount(6) },
+  )
+
+for (const play of inTurn([plain, logged, deleted])) play()

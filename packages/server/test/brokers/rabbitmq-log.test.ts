@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type SharedRabbitmq, sharedService, startFaultProxy } from 'webmq-services'
-import type { Broker } from '../../src/ports/broker.js'
+import type { Broker } from '../../src/kernel/ports/broker.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/remote-brokers.js'
-import type { Broker } from '../../src/ports/broker.js'
+import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/adapters/brokers/remote-brokers.js'
+import type { Broker } from '../../src/kernel/ports/broker.js'
 
 let namespaceCount = 0
 

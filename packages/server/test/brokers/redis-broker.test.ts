@@ -3,8 +3,8 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { sharedService } from 'webmq-services'
-import { type AddressedBrokerOptions, createRedisBroker } from '../../src/brokers/remote-brokers.js'
-import type { BrokerCapabilities } from '../../src/ports/broker.js'
+import { type AddressedBrokerOptions, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { BrokerCapabilities } from '../../src/kernel/ports/broker.js'
 
 const CAPABILITIES: BrokerCapabilities = {
   history: false,

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { type RedisCluster, startRedisCluster, startRedisSentinel } from 'webmq-services'
-import { createRedisBroker } from '../../src/brokers/remote-brokers.js'
+import { createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const RECOVERY = { timeout: 20_000 }

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startFaultProxy, startRedis } from 'webmq-services'
-import type { Position } from '../../src/ports/broker.js'
+import type { Position } from '../../src/kernel/ports/broker.js'
 import { allAreUp, freshNamespace, type Node, publish, RECOVERY, readTexts, startLogging } from './redis-node.js'
 
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']

@@ -1,8 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { type AddressedBrokerOptions, createRedisBroker } from '../../src/brokers/remote-brokers.js'
-import type { BrokerSink, BrokerStatus, OutboundMessage, Position, RefusedMessage } from '../../src/ports/broker.js'
+import { type AddressedBrokerOptions, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type {
+  BrokerSink,
+  BrokerStatus,
+  OutboundMessage,
+  Position,
+  RefusedMessage,
+} from '../../src/kernel/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
 export const OPTIONS: Omit<AddressedBrokerOptions, 'broker' | 'brokerNamespace'> = {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { historyOf } from 'webmq-conformance'
 import { type Service, startRedis } from 'webmq-services'
 import { blocksFor } from '../../../../test/docs/examples.js'
-import { formatPosition, parsePosition } from '../../src/ports/position.js'
+import { formatPosition, parsePosition } from '../../src/kernel/ports/position.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const { exampleOf } = blocksFor(import.meta.url)

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Service, startRedis } from 'webmq-services'
-import { EPHEMERAL_KEY } from '../../src/brokers/remote/ephemeral.js'
+import { EPHEMERAL_KEY } from '../../src/adapters/brokers/remote/ephemeral.js'
 import { freshNamespace, startNode, text } from './redis-node.js'
 
 let service: Service

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type FaultProxy, freePort, obtainToxiproxy, sharedService, startFaultProxy } from 'webmq-services'
 import { WebSocket } from 'ws'
+import { inTurn } from '../../../../test/in-turn.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 
 /** The promise is 2 s for a few connections. Four times that is for a busy machine; 4.7 to 10 s were taken before. */
@@ -146,7 +147,7 @@ describe('a server that gets SIGTERM', () => {
   })
 })
 
-describe.each(['redis', 'nats', 'rabbitmq'] as const)('a server on %s that gets SIGTERM', (kind) => {
+describe.each(inTurn(['redis', 'nats', 'rabbitmq'] as const))('a server on %s that gets SIGTERM', (kind) => {
   beforeAll(async () => {
     await obtainToxiproxy()
   }, BUILD_TIMEOUT_MS)

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { StreamSummary, WirePayload, WriteKind } from 'webmq-client/protocol'
 import { freePort, type ServiceKind, sharedService } from 'webmq-services'
+import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/node/webmq-server.js'
-import type { ServerOptions } from '../../src/options/server-options.js'
+import type { ServerOptions } from '../../src/doors/options/server-options.js'
+import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 import { SseReader } from '../sse-reader.js'
 
@@ -126,7 +127,7 @@ function kindsAt(client: ProtocolClient): string[] {
     .filter((kind) => kind !== 'beat' && kind !== 'text')
 }
 
-describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s', (kind) => {
+describe.each(inTurn(['memory', 'redis', 'nats', 'rabbitmq'] as const))('streams with %s', (kind) => {
   it('are stopped from any node while single posts write them', async () => {
     const apiKey = 'api-key-of-32-bytes-for-the-tests'
     const [here, there] = await startNodes(kind, { apiKeys: [apiKey] })

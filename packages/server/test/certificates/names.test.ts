@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { makeCertificate } from 'webmq-services'
-import { certificateIndexFor, certificateNames } from '../../src/ports/certificate-names.js'
+import { certificateIndexFor, certificateNames } from '../../src/kernel/ports/certificate-names.js'
 
 describe('certificateNames', () => {
   it('are the DNS names, in lower case, and no addresses', async () => {

@@ -5,11 +5,11 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { FakeTransport } from 'webmq-conformance'
 import { type Certificate, makeCertificate } from 'webmq-services'
-import type { Logger } from '../../src/base/logger.js'
-import { CertificateStore } from '../../src/identity/certificates/store.js'
-import { certificateNames } from '../../src/ports/certificate-names.js'
-import type { Transport } from '../../src/ports/transport.js'
-import type { TlsCertificate } from '../../src/ports/transport-options.js'
+import type { Logger } from '../../src/kernel/base/logger.js'
+import { CertificateStore } from '../../src/kernel/identity/certificates/store.js'
+import { certificateNames } from '../../src/kernel/ports/certificate-names.js'
+import type { Transport } from '../../src/kernel/ports/transport.js'
+import type { TlsCertificate } from '../../src/kernel/ports/transport-options.js'
 
 const INTERVAL_MS = 20
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { OPTIONS } from '../../src/options/table.js'
+import { OPTIONS } from '../../src/doors/options/table.js'
 import { runInProcess } from './in-process.js'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const

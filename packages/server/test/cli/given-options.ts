@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { addOptionFlags, readSources } from '../../src/cli/option-flags.js'
-import type { ServerOptions } from '../../src/options/server-options.js'
-import { OPTIONS } from '../../src/options/table.js'
+import { addOptionFlags, readSources } from '../../src/doors/cli/option-flags.js'
+import type { ServerOptions } from '../../src/doors/options/server-options.js'
+import { OPTIONS } from '../../src/doors/options/table.js'
 
 /** The options of a command line of `webmq-server`, as a start reads them. */
 export function givenOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}): ServerOptions {

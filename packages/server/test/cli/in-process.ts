@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { vi } from 'vitest'
-import { run } from '../../src/cli/run.js'
+import { run } from '../../src/doors/cli/run.js'
 import type { CliOptions } from './process.js'
 
 /** The result of a command line. */

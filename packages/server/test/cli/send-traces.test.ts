@@ -2,8 +2,8 @@ import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest'
 import { freePort } from 'webmq-services'
-import { createLogger } from '../../src/base/logger.js'
-import { sendTraces } from '../../src/cli/send-traces.js'
+import { sendTraces } from '../../src/doors/cli/send-traces.js'
+import { createLogger } from '../../src/kernel/base/logger.js'
 import { startCli } from './process.js'
 
 const KEY = 'a-key-for-the-tests-of-traces'

@@ -23,7 +23,7 @@ const OTHERS = [
   /dist\/transports\/(ws|response-body)\//,
   /dist\/transports\/(certificates|packaged)\.js/,
   /dist\/http\/api\/(?!statuses\.js)/,
-  /dist\/http\/(metrics-table|process-metrics)\.js/,
+  /dist\/node\/metrics\/(table|of-process)\.js/,
   /dist\/cli\/(doctor|top)\/(?!flags\.js)/,
   /dist\/cli\/completion\/(?!shells\.js)/,
   /dist\/cli\/client\/(?!flags\.js)/,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTokenVerifier } from '../../src/identity/index.js'
+import { createTokenVerifier } from '../../src/kernel/identity/index.js'
 import { runInProcess } from './in-process.js'
 
 const SECRET = 'a secret that is long enough for HS256'

@@ -5,10 +5,10 @@ import { WebMQClient } from 'webmq-client'
 import { history } from 'webmq-client/parts'
 import { openStream, readStream } from 'webmq-client/stream'
 import { WebSocket } from 'ws'
-import { deferred } from '../../src/base/deferred.js'
-import { MemoryBroker } from '../../src/brokers/memory/broker.js'
+import { MemoryBroker } from '../../src/adapters/brokers/memory/broker.js'
 import type { ServerOptions } from '../../src/index.js'
-import type { OutboundMessage, Reader } from '../../src/ports/broker.js'
+import { deferred } from '../../src/kernel/base/deferred.js'
+import type { OutboundMessage, Reader } from '../../src/kernel/ports/broker.js'
 import { API_KEY, ApiServer } from '../api-server.js'
 
 /** A server whose broker counts its messages, each of which takes as long as a test likes. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { signedToken, TOKEN_SECRET } from '../../../../test/signed-token.js'
-import { deferred } from '../../src/base/deferred.js'
 import type { Hooks } from '../../src/index.js'
+import { deferred } from '../../src/kernel/base/deferred.js'
 import type { ProtocolClient } from '../protocol-client.js'
 import { Serving } from './serving.js'
 

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { loadHooks } from '../../src/hooks/index.js'
+import { isForThisMachineOnly } from '../../src/doors/options/access.js'
+import { resolveOptions } from '../../src/doors/options/options.js'
+import { loadHooks } from '../../src/features/hooks/index.js'
 import { createServer, type ServerOptions } from '../../src/index.js'
-import { isForThisMachineOnly } from '../../src/options/access.js'
-import { resolveOptions } from '../../src/options/options.js'
 import { runCli } from '../cli/process.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'webmq-hooks-'))

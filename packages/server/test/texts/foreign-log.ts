@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { StreamKind } from 'webmq-client/protocol'
-import type { Broker, OutboundMessage } from '../../src/ports/broker.js'
+import type { Broker, OutboundMessage } from '../../src/kernel/ports/broker.js'
 import type { HostileText } from './texts.js'
 
 /** Where in a log a text may be that another program, or another version, has written there. */

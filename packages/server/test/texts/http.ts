@@ -1,4 +1,4 @@
-import { ROUTES, type RouteName } from '../../src/http/api/routes.js'
+import { ROUTES, type RouteName } from '../../src/doors/http/api/routes.js'
 import { type Door, type Expected, isTooDeep, memberOutcome, type NodeAccess, opaque } from './door.js'
 import type { RawAnswer } from './raw-http.js'
 import { comparison, type HostileText, isString } from './texts.js'

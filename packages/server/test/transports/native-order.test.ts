@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_OPTIONS, eventually, RecordingSink, WebSocketClient } from 'webmq-conformance'
-import { createNativeTransport } from '../../src/transports/native/transport.js'
+import { createNativeTransport } from '../../src/adapters/transports/native/transport.js'
 
 const COUNT = 20_000
 

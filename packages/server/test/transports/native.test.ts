@@ -5,7 +5,7 @@ import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_OPTIONS, eventually, RecordingSink, transportSuite, WebSocketClient } from 'webmq-conformance'
 import { makeCertificate } from 'webmq-services'
-import { createNativeTransport } from '../../src/transports/native/transport.js'
+import { createNativeTransport } from '../../src/adapters/transports/native/transport.js'
 import { capabilities } from './native-capabilities.js'
 
 /** Express brings no types of its own. */

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type CreateTransport, DEFAULT_OPTIONS, eventually, group, RawClient } from 'webmq-conformance'
 import { createUwsTransport } from 'webmq-transport-uws'
-import type { ConnectionId, Transport } from '../../src/ports/transport.js'
-import type { TransportOptions } from '../../src/ports/transport-options.js'
-import { createNativeTransport } from '../../src/transports/native/transport.js'
-import { createWsTransport } from '../../src/transports/ws/transport.js'
+import { createNativeTransport } from '../../src/adapters/transports/native/transport.js'
+import { createWsTransport } from '../../src/adapters/transports/ws/transport.js'
+import type { ConnectionId, Transport } from '../../src/kernel/ports/transport.js'
+import type { TransportOptions } from '../../src/kernel/ports/transport-options.js'
 import { Crowd } from './crowd.js'
 
 const TIMEOUT_MS = 60_000

@@ -1,6 +1,6 @@
 import { transportSuite } from 'webmq-conformance'
 import { makeCertificate } from 'webmq-services'
-import { createWsTransport } from '../../src/transports/ws/transport.js'
+import { createWsTransport } from '../../src/adapters/transports/ws/transport.js'
 
 transportSuite('ws', createWsTransport, {
   capabilities: {

@@ -1,0 +1,139 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createTestServer } from '../dev/testing/index.js'
+import { WebMQClient } from '../index.js'
+import { presence } from '../parts/presence/index.js'
+import type { ClientOptions } from './client-options.js'
+import { webSocketUrl } from './options.js'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
+
+const { WebSocket, url } = createTestServer()
+const codeOf = (options: ClientOptions) => {
+  try {
+    return new WebMQClient(options).state
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+describe('options', () => {
+  it.each<[string, ClientOptions, string]>([
+    ['no url', { url: '', WebSocket }, 'option is not valid: url '],
+    ['a url that is none', { url: '//', WebSocket }, 'option is not valid: url //'],
+    ['another scheme', { url: 'ftp://example.com', WebSocket }, 'option is not valid: url ftp://example.com'],
+    ['a negative time', { url, WebSocket, ackTimeoutMs: -1 }, 'option is not valid: ackTimeoutMs'],
+    ['no number', { url, WebSocket, reconnect: { minMs: Number.NaN } }, 'option is not valid: minMs'],
+    [
+      'a misspelt one',
+      { url, WebSocket, tokken: 'x' } as ClientOptions,
+      'option is not valid: tokken: unknown option, did you mean token?',
+    ],
+    [
+      'one that belongs to a group',
+      { url, WebSocket, reconnect: { minMS: 1 } as object },
+      'option is not valid: reconnect.minMS: unknown option, did you mean minMs?',
+    ],
+    [
+      'one of another library',
+      { url, WebSocket, offlineQueue: { persist: true } as object },
+      'option is not valid: offlineQueue.persist: unknown option',
+    ],
+    [
+      'times that exclude each other',
+      { url, WebSocket, reconnect: { minMs: 10, maxMs: 5 } },
+      'option is not valid: reconnect: minMs 10 is more than maxMs 5',
+    ],
+    [
+      'a first wait above the default of the last',
+      { url, WebSocket, reconnect: { minMs: 60_000 } },
+      'option is not valid: reconnect: minMs 60000 is more than maxMs 20000',
+    ],
+  ])('are refused at once: %s', (_what, options, message) => {
+    expect(codeOf(options)).toContain(message)
+  })
+
+  it('may shorten all waits by the longest alone', () => {
+    expect(codeOf({ url, WebSocket, reconnect: { maxMs: 5 } })).toBe('idle')
+  })
+
+  it('of listens and publishes are refused if they are misspelt', async () => {
+    await using client = new WebMQClient({ url, WebSocket })
+    expect(() => client.listen('a', () => undefined, { lats: 1 } as object)).toThrow(
+      'option is not valid: listen: lats: unknown option, did you mean last?',
+    )
+    await expect(client.publish('a', 1, { ephemerl: true } as object)).rejects.toThrow(
+      'option is not valid: publish: ephemerl: unknown option, did you mean ephemeral?',
+    )
+  })
+
+  it('need a WebSocket at the first connection, and use the runtime’s own', async () => {
+    vi.stubGlobal('WebSocket', undefined)
+    vi.spyOn(console, 'error').mockReturnValue()
+    const client = new WebMQClient({ url })
+    await expect(client.connect()).rejects.toThrow("option is not valid: no WebSocket: pass that of 'ws'")
+    expect(client.state).toBe('closed')
+    vi.stubGlobal('WebSocket', WebSocket)
+    await client.open()
+    expect(client.state).toBe('connected')
+    await client.close()
+  })
+
+  // A server that renders pages has neither a location nor, with Node 20, a WebSocket: `setup` threw at import.
+  it('may be relative to a page that is not there yet', async () => {
+    vi.stubGlobal('WebSocket', undefined)
+    vi.spyOn(console, 'error').mockReturnValue()
+    expect(codeOf({ url: '/ws' })).toBe('idle')
+    const client = new WebMQClient({ url: '/ws', WebSocket })
+    await expect(client.connect()).rejects.toThrow('option is not valid: url /ws')
+    expect(client.state).toBe('closed')
+  })
+
+  // React Native's URL throws in its setters, and appends a slash to every path. It has no `crypto`.
+  it('work without setters of URL and without crypto', async () => {
+    const server = createTestServer()
+    class NativeUrl {
+      readonly #url: string
+      constructor(url: string) {
+        this.#url = url
+      }
+      get href() {
+        return `${this.#url}/`
+      }
+      set protocol(_value: string) {
+        throw new Error('not implemented')
+      }
+    }
+    vi.stubGlobal('URL', NativeUrl)
+    vi.stubGlobal('crypto', undefined)
+    expect(webSocketUrl('https://example.com/ws')).toBe('wss://example.com/ws')
+    const client = new WebMQClient({ url: server.url, WebSocket: server.WebSocket })
+    const results = await Promise.all([client.publish('a', 1), client.publish('a', 2)])
+    expect(new Set(results.map(({ id }) => id)).size).toBe(2)
+    await presence('room', { client }).enter()
+    await client.close()
+  })
+})
+
+describe('webSocketUrl', () => {
+  it.each([
+    ['wss://example.com/ws', 'wss://example.com/ws'],
+    ['https://example.com/ws?x=1#part', 'wss://example.com/ws?x=1'],
+    ['http://localhost:8080', 'ws://localhost:8080'],
+    ['HTTP://localhost:8080/ws', 'ws://localhost:8080/ws'],
+    [new URL('ws://localhost/ws'), 'ws://localhost/ws'],
+  ])('of %s is %s', (given, expected) => {
+    expect(webSocketUrl(given)).toBe(expected)
+  })
+
+  it.each([
+    ['/ws', 'wss://app.example.com/ws'],
+    ['live', 'wss://app.example.com/shop/live'],
+    ['//other.example.com/ws', 'wss://other.example.com/ws'],
+  ])('of %s is relative to the page', (given, expected) => {
+    vi.stubGlobal('location', { href: 'https://app.example.com/shop/cart' })
+    expect(webSocketUrl(given)).toBe(expected)
+  })
+})

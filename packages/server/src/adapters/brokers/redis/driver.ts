@@ -1,0 +1,40 @@
+import type { BrokerCapabilities } from '../../../kernel/ports/broker.js'
+import { secretHider, withoutPasswords } from '../../../kernel/ports/broker-address.js'
+import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { capabilitiesOf, type RemoteBrokerOptions } from '../remote/options.js'
+import { parseRedisAddress, type RedisAddress } from './address.js'
+import { ClusterLink } from './cluster-link.js'
+import { RedisLink } from './link.js'
+import { RedisLog } from './log.js'
+
+/** Makes links to Redis. They use publish and subscribe, which stores nothing, and a stream for the log. */
+export class RedisDriver implements LinkDriver {
+  readonly name = 'redis'
+  readonly takesBundles = true
+  readonly capabilities: BrokerCapabilities
+  readonly address: string
+  #address: RedisAddress
+  readonly #log: RedisLog
+  #hideSecrets: (text: string) => string
+
+  constructor(address: string, options: RemoteBrokerOptions) {
+    this.address = withoutPasswords(address)
+    this.#address = parseRedisAddress(address)
+    this.#log = new RedisLog(options, this.#address.kind === 'cluster')
+    this.#hideSecrets = secretHider(address)
+    // Also in a cluster: a key belongs to one master.
+    this.capabilities = capabilitiesOf(options, true)
+  }
+
+  setAddress(address: string): void {
+    this.#address = parseRedisAddress(address)
+    this.#hideSecrets = secretHider(address)
+  }
+
+  connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const options = { address: this.#address, context, log: this.#log, hideSecrets: this.#hideSecrets }
+    return this.#address.kind === 'cluster'
+      ? ClusterLink.open(options, events, signal)
+      : RedisLink.open(options, events, signal)
+  }
+}

@@ -1,0 +1,96 @@
+import { deferred } from '../../../kernel/base/deferred.js'
+import type { LogPlace, SharedLog } from '../../../kernel/ports/shared-log.js'
+import type { HistoryLog } from '../log/history-log.js'
+import type { LinkLog } from './link.js'
+
+/** Logs that are remembered when another broker stood at the address; the oldest goes first. */
+const MAX_LEFT_EPOCHS = 1_000
+
+/** What the nodes agree on about the log of the broker: its sign, and where it may lack messages. */
+export class SignedLog implements SharedLog {
+  /** Absent on a node without history, which takes no part. */
+  readonly #log: HistoryLog | undefined
+  readonly #replaceLink: (cause: unknown) => void
+  /** Of the established link. */
+  link: LinkLog | undefined
+  isSigned = true
+  /** No other node runs: the next link begins another epoch unless the log is signed. */
+  #mustBegin = false
+  /** Settles when the log is open again, after {@link reopen}. */
+  #reopened = deferred()
+  /** Epochs of the logs that this node has followed before the present one. */
+  readonly #leftEpochs = new Set<string>()
+
+  constructor(log: HistoryLog | undefined, replaceLink: (cause: unknown) => void) {
+    this.#log = log
+    this.#replaceLink = replaceLink
+  }
+
+  async risk(): Promise<string | undefined> {
+    return await this.link?.risk()
+  }
+
+  async dispute(isDisputed: boolean): Promise<void> {
+    if (this.#log === undefined) return
+    this.#log.dispute(isDisputed)
+    // The next link does it again.
+    if (isDisputed) await this.link?.unsign().catch(this.#replaceLink)
+  }
+
+  async reopen(isKnown: boolean): Promise<void> {
+    // A link that is lost meanwhile may be so because another node has begun the log anew.
+    if (isKnown && !(await this.link?.isSigned().catch(() => true))) return
+    this.#mustBegin = !isKnown
+    this.#reopened = deferred()
+    const { promise } = this.#reopened
+    const why = isKnown ? 'another node may have begun it anew' : 'no node is left that knows which keys were logged'
+    this.#replaceLink(new Error(`the log is opened again: ${why}`))
+    await promise
+  }
+
+  /** Whether all messages that the pattern matches are logged, by all nodes. */
+  covers(pattern: string): boolean {
+    return this.#log?.isDisputed === false && this.#log.covers(pattern)
+  }
+
+  doubt(upTo: LogPlace): boolean {
+    return this.#log?.doubt(upTo) === true
+  }
+
+  get doubtedUpTo(): LogPlace | undefined {
+    return this.#log?.doubtedUpTo
+  }
+
+  start(): void {
+    this.isSigned = true
+    this.#mustBegin = false
+  }
+
+  /** Another log begins. */
+  left(epoch: string): void {
+    this.#leftEpochs.add(epoch)
+    const [oldest = ''] = this.#leftEpochs
+    if (this.#leftEpochs.size > MAX_LEFT_EPOCHS) this.#leftEpochs.delete(oldest)
+  }
+
+  /** A link has followed the log up to its end. */
+  async opened(link: LinkLog, log: HistoryLog): Promise<void> {
+    if (log.isDisputed && !this.#mustBegin) await link.unsign()
+    this.isSigned = await link.isSigned()
+    if (this.#mustBegin) {
+      if (!this.isSigned) await link.begin()
+      // Another node has begun the log since this link has followed it: the next one follows that epoch.
+      else if (((await link.end())?.epoch ?? log.epoch) !== log.epoch) throw new Error('another node has begun the log')
+      this.start()
+    }
+    this.#reopened.resolve()
+    if (!this.#leftEpochs.delete(log.epoch)) return
+    // Between the two, messages went into another log: another broker stood at the address.
+    log.doubt(log.position)
+    await link.unsign()
+  }
+
+  stop(): void {
+    this.#reopened.resolve()
+  }
+}

@@ -1,0 +1,125 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { WebMQError } from 'webmq-client/protocol'
+import { createLogger, type Logger } from '../../kernel/base/logger.js'
+import { STOP_GRACE_MS } from '../../kernel/node/stop-list.js'
+import type { WebMQServer } from '../../kernel/node/webmq-server.js'
+import type { TransportAddress } from '../../kernel/ports/transport.js'
+import { unixPathOf } from '../../kernel/ports/unix-socket.js'
+import { warningsOf } from '../options/rules.js'
+import type { ResolvedOptions, ServerOptions } from '../options/server-options.js'
+import { EXIT } from './exit-codes.js'
+import { type FileRecorder, unknownVariables } from './option-sources.js'
+import { Reload } from './reload.js'
+import { sendTraces } from './send-traces.js'
+import { describeStart } from './start-message.js'
+import { StopSignals } from './stop-signals.js'
+import type { Terminal } from './terminal.js'
+
+/**
+ * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
+ * others within `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second signal ends the process at
+ * once. SIGHUP reads all options again and reopens the audit log. A changed file with a secret is read again by itself.
+ *
+ * @param read Reads the options, as {@link Reload} wants it.
+ * @param pidFile Holds the number of the process while the server listens.
+ * @param exposed Tells of secrets that others on this machine can see.
+ * @returns The exit code.
+ * @throws {WebMQError} The server cannot start.
+ */
+export async function serve(
+  read: (record: FileRecorder) => ServerOptions,
+  terminal: Terminal,
+  pidFile?: string,
+  exposed: () => readonly string[] = () => [],
+): Promise<number> {
+  // What pidof, ps and top show instead of `node`.
+  process.title = 'webmq-server'
+  const reload = new Reload(read)
+  await reload.loadHooks()
+  const resolved = reload.resolved
+  const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
+  // After a bug the state is unknown, so the process ends; the supervisor starts another.
+  process.on('uncaughtException', (err, origin) => {
+    logger.fatal({ err, origin }, 'the server ends because of a bug')
+    process.exit(EXIT.FAILED)
+  })
+  for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved), ...exposed()]) logger.warn(warning)
+
+  await using _traces = await sendTraces(terminal.env, logger)
+  // Imported here, so that the other commands start without the transports.
+  const { createServer } = await import('../../create-server.js')
+  const signals = new StopSignals()
+  const server = createServer({ ...reload.options, logger })
+  signals.onReload = () => {
+    // Also when the options turn out to be wrong: the tool that has moved the file waits for this.
+    server.reopenAuditLog()
+    reload.all()
+  }
+  await reload.start(server, logger)
+  const starting = server.start()
+  // A signal may arrive while the server still waits for its broker.
+  const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
+  if (isEarly === true) {
+    reload.stop()
+    return await stop(server, { drainMs: 0, delayMs: 0 }, logger)
+  }
+  const address = await starting.catch((error: unknown) => {
+    throw withHint(error, resolved)
+  })
+  using _pidFile = pidFile === undefined ? undefined : writePidFile(pidFile, logger)
+  const { adminAddress } = server
+  const adminUrl = adminAddress === undefined ? undefined : httpUrlOf(adminAddress)
+  terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
+
+  const signal = await signals.first
+  const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = reload.resolved
+  reload.stop()
+  logger.info({ signal, drainTimeoutMs: drainMs, drainDelayMs: delayMs }, 'stopping; a second signal stops at once')
+  return await stop(server, { drainMs, delayMs }, logger)
+}
+
+function httpUrlOf({ host, port }: TransportAddress): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const ignore = (): undefined => undefined
+
+/** Stops a server, also one that is still starting, and ends the process if it takes too long. */
+async function stop(server: WebMQServer, times: { drainMs: number; delayMs: number }, logger: Logger): Promise<number> {
+  const deadlineMs = times.drainMs + times.delayMs + STOP_GRACE_MS
+  const deadline = setTimeout(() => {
+    const resources = process.getActiveResourcesInfo()
+    logger.fatal({ deadlineMs, resources }, 'the server did not stop in time; ending the process')
+    process.exit(EXIT.FAILED)
+  }, deadlineMs)
+  await server.stop(times)
+  clearTimeout(deadline)
+  return EXIT.OK
+}
+
+function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
+  if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
+  // Another port of this server is taken, or a Unix socket, and the error names it.
+  if (error.message.includes('adminPort') || unixPathOf(host) !== undefined) return error
+  const other = port < 65_535 ? port + 1 : port - 1
+  return new WebMQError('E_ADDRESS_IN_USE', {
+    detail: `another process listens on port ${port} of ${host}; stop it, or use another port: --port ${other}, or --port 0 for any free one`,
+    cause: error,
+  })
+}
+
+/**
+ * Writes a file with the number of this process, for tools that send it signals. It is removed when the process ends in order.
+ * A file that cannot be written is no reason to stop a server that listens: the log says so.
+ */
+function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Disposable {
+  const attempt = (act: () => void, failure: string) => {
+    try {
+      act()
+    } catch (err) {
+      logger.warn({ err, file }, failure)
+    }
+  }
+  attempt(() => writeFileSync(file, `${process.pid}\n`), 'the pid file cannot be written')
+  return { [Symbol.dispose]: () => attempt(() => rmSync(file, { force: true }), 'the pid file cannot be removed') }
+}

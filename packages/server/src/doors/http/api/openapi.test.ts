@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { openApiDocument } from './openapi.js'
+import { ROUTES } from './routes.js'
+import { STATUSES } from './statuses.js'
+
+const docs = (name: string) => readFileSync(new URL(`../../../../../docs/${name}`, import.meta.url), 'utf8')
+
+it('is the document in docs/openapi.json', () => {
+  // After a change: `node packages/server/dist/doors/cli/main.js openapi > docs/openapi.json`.
+  expect(JSON.parse(docs('openapi.json'))).toEqual(JSON.parse(JSON.stringify(openApiDocument())))
+})
+
+describe('docs/http-api.md', () => {
+  const page = docs('http-api.md')
+
+  it('has every route', () => {
+    const missing = Object.values(ROUTES).filter(({ method, path }) => !page.includes(`\`${method} ${path}\``))
+    expect(missing.map(({ path }) => path)).toEqual([])
+  })
+
+  it('has the status of every error', () => {
+    const rows = [...page.matchAll(/^\| (\d{3}) \| (.*?) \|/gm)].flatMap(([, status, codes = '']) =>
+      [...codes.matchAll(/E_[A-Z_]+/g)].map(([code]) => `${status} ${code}`),
+    )
+    const expected = Object.entries(STATUSES).map(([code, status]) => `${status} ${code}`)
+    expect(rows.filter((row) => !/^(405|406|415) /.test(row)).toSorted()).toEqual(expected.toSorted())
+  })
+})

@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { WebMQError } from 'webmq-client/protocol'
+import { answerEarly, askForBody } from '../../kernel/base/answer-early.js'
+
+/** Idle time after which the system asks a peer whether it is still there. */
+const KEEP_ALIVE_MS = 15_000
+
+/** The body of a request, used while it arrives. What is not taken stays in the socket, so its sender waits. */
+export class BodyFlow {
+  /** It is UTF-8 text; otherwise bytes. */
+  readonly isText: boolean
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #hold: () => void
+  #wake: () => void = () => undefined
+  #lastMs = performance.now()
+
+  /** @param hold Exempts the connection from the limits of short requests. */
+  constructor(request: IncomingMessage, response: ServerResponse, isText: boolean, hold: () => void) {
+    this.isText = isText
+    this.#request = request
+    this.#response = response
+    this.#hold = hold
+    for (const event of ['readable', 'end', 'close', 'error']) request.on(event, this.#changed)
+  }
+
+  /** Time since something came, in milliseconds. */
+  get silentMs(): number {
+    return performance.now() - this.#lastMs
+  }
+
+  /** The body is wanted: asks for it, and keeps the connection however long it takes. */
+  open(): void {
+    this.#hold()
+    this.#request.socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    askForBody(this.#request, this.#response)
+  }
+
+  /**
+   * What has arrived since the last call, as one piece; `undefined` after the last one.
+   * @throws {WebMQError} `E_DISCONNECTED`, and the reason of the signal.
+   */
+  async next(signal: AbortSignal): Promise<Buffer | undefined> {
+    const request = this.#request
+    signal.addEventListener('abort', this.#changed)
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        const chunk = request.read() as Buffer | null
+        if (chunk !== null) {
+          this.#lastMs = performance.now()
+          return chunk
+        }
+        if (request.readableEnded) return undefined
+        if (request.destroyed) throw new WebMQError('E_DISCONNECTED', { detail: 'before the body was complete' })
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    } finally {
+      signal.removeEventListener('abort', this.#changed)
+    }
+  }
+
+  /** The answer is next, and its connection ends afterwards: it is held without limits. */
+  close(): void {
+    this.#request.off('readable', this.#changed)
+    this.#response.shouldKeepAlive = false
+    answerEarly(this.#request, this.#response)
+  }
+
+  readonly #changed = (): void => this.#wake()
+}
+
+/** Counts the connections that bodies keep open: a stream may end by another request while its connection stays. */
+export class HeldConnections {
+  readonly #counts = new Map<string, number>()
+
+  /** Counts a connection of a client until it closes. @throws {WebMQError} `E_STREAM_LIMIT`. */
+  add(client: string, maxCount: number, socket: Socket): void {
+    const count = this.#counts.get(client) ?? 0
+    if (count >= maxCount) throw new WebMQError('E_STREAM_LIMIT', { detail: `${maxCount} connections that write` })
+    this.#counts.set(client, count + 1)
+    socket.once('close', () => {
+      const left = (this.#counts.get(client) ?? 0) - 1
+      if (left > 0) this.#counts.set(client, left)
+      else this.#counts.delete(client)
+    })
+  }
+}

@@ -1,0 +1,6 @@
+export { type Fields, isCount, listOf, type NodeMessage } from './node-message.js'
+export type { NodeTable } from './node-table.js'
+export { Nodes } from './nodes.js'
+export { PartSender } from './part-sender.js'
+export { SharedTable } from './shared-table.js'
+export type { TableChange, TableEntries } from './table-entries.js'

@@ -1,0 +1,335 @@
+import { isId } from 'webmq-client/protocol'
+import { Conditions } from '../../kernel/base/conditions.js'
+import { Deadlines } from '../../kernel/base/deadlines.js'
+import { deferred } from '../../kernel/base/deferred.js'
+import type { BrokerStatus } from '../../kernel/ports/broker.js'
+import { Attention } from './attention.js'
+import { LeaseSender } from './lease-sender.js'
+import { LogAgreement, SETTLE_MS } from './log-agreement.js'
+import { NodeChannel } from './node-channel.js'
+import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
+import type { NodeTable } from './node-table.js'
+import type { NodesContext, NodesStats } from './options.js'
+import { Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
+
+const TOPIC = 'nodes'
+/** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
+const GREETING_MS = 250
+const WAIT_MS = 1_000
+/** Time for a node that serves clients to answer, before another epoch of the log begins. */
+const LOG_WAIT_MS = 2_000
+
+/**
+ * Who is there. Each node tells the others at intervals that it is alive, and what it has of each shared table. When its
+ * lease ends, or it says good-bye, it is gone, and with it what it shared. No lease ends while this node is cut off.
+ */
+export class Nodes {
+  readonly channel: NodeChannel
+  readonly context: NodesContext
+  readonly now: () => number
+  readonly deadlines: Deadlines
+  readonly attention: Attention
+  readonly #peers: Peers
+  readonly #conditions = new Conditions()
+  readonly #tables = new Map<string, NodeTable>()
+  readonly #handlers = new Map<string, (message: NodeMessage) => boolean>()
+  readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
+  readonly #begun = deferred()
+  readonly #goneListeners: ((node: string, hasLeft: boolean) => void)[] = []
+  readonly #leases: LeaseSender
+  readonly #differences: Differences
+  readonly #log: LogAgreement | undefined
+  #state: 'idle' | 'open' | 'stopped' = 'idle'
+  #isUp = false
+  #hasBroker = false
+  #isJoining = false
+  /** Clients may be served: other nodes know this one, or cannot be reached. */
+  #hasJoined = false
+  #isGreeted = false
+  #droppedCount = 0
+
+  constructor(context: NodesContext) {
+    this.context = context
+    this.now = context.now ?? (() => performance.now())
+    const { node, broker, maxPayloadBytes, ttlMs, logger } = context
+    this.#differences = new Differences(logger)
+    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
+    this.deadlines = new Deadlines({ now: this.now, onError: (err) => onError(err, 'a deadline of nodes failed') })
+    const { now, deadlines } = this
+    const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
+    this.#peers = new Peers({ node, ttlMs, now, deadlines, isCutOff: () => this.isCutOff, gone })
+    this.attention = new Attention({ now: this.now, validMs: this.#peers.validMs, changed: () => this.lease() })
+    this.channel = new NodeChannel({
+      node,
+      broker,
+      maxPayloadBytes,
+      onMessage: (message) => this.#handle(message),
+      onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
+      onError: (err, text) => logger.debug({ err }, text),
+    })
+    this.#leases = new LeaseSender({
+      isUp: () => this.isUp,
+      peers: () => this.peers(),
+      lease: () => this.#lease(),
+      sendAll: (lease) => this.#sendLease(lease),
+      send: (peer, lease) => this.channel.tell(TOPIC, 'lease', lease, peer),
+    })
+    if (context.log === undefined || !this.hasOthers) return
+    this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
+    void this.openTopic(TOPIC)
+  }
+
+  /** Whether there can be other nodes. */
+  get hasOthers(): boolean {
+    return this.context.broker.capabilities.manyNodes
+  }
+
+  /** Whether messages to other nodes pass at present. */
+  get isUp(): boolean {
+    return this.#isUp && this.#state === 'open'
+  }
+
+  get isCutOff(): boolean {
+    return this.#state === 'open' && !this.#isUp
+  }
+
+  /** Whether the other nodes have had time to answer. */
+  get isGreeted(): boolean {
+    return this.#isGreeted || !this.hasOthers
+  }
+
+  peers(): string[] {
+    return [...this.#peers.byName.keys()]
+  }
+
+  /** The last {@link Attention.look term} that another node has told; `undefined`: none, it may be of an older version. */
+  termOf(node: string): number | undefined {
+    return this.#peers.byName.get(node)?.term
+  }
+
+  heardTerm(node: string, term: number): void {
+    this.#peers.heardTerm(node, term)
+  }
+
+  add(table: NodeTable): void {
+    this.#tables.set(table.name, table)
+  }
+
+  /**
+   * Takes messages about a topic that is no table, those to this node alone unless the topic is opened.
+   * @param handler Returns whether the message could be read. MUST NOT call the broker.
+   */
+  handle(topic: string, handler: (message: NodeMessage) => boolean): void {
+    this.#handlers.set(topic, handler)
+  }
+
+  /** @param listener `hasLeft`: the node has said so, and did not crash. */
+  onGone(listener: (node: string, hasLeft: boolean) => void): void {
+    this.#goneListeners.push(listener)
+  }
+
+  /** Messages of a topic to all nodes arrive once it resolves. */
+  openTopic(topic: string): Promise<void> {
+    const known = this.#topics.get(topic)
+    if (known !== undefined) return known.bound
+    const bound = this.#begun.promise.then(async () => {
+      if (this.hasOthers) await this.channel.bind(topic)
+      opened.isBound = true
+    })
+    const opened = { bound, isBound: false }
+    this.#topics.set(topic, opened)
+    if (this.#hasBroker) void this.#join()
+    return bound
+  }
+
+  /** Begins to take part in a table: idempotent. */
+  openTable(table: NodeTable): Promise<void> {
+    if (this.#topics.has(table.name)) return this.openTopic(table.name)
+    return this.openTopic(table.name).then(() => {
+      table.restart()
+      // The other nodes answer with what they have.
+      this.lease(true)
+      this.#conditions.look()
+    })
+  }
+
+  isOpen({ name }: NodeTable): boolean {
+    return this.hasOthers && this.#topics.get(name)?.isBound === true
+  }
+
+  /**
+   * The broker has started. Resolves when this node has what the others share, at the latest after `waitMs` with the
+   * broker. Without a topic it does nothing until one is opened.
+   */
+  async begin(): Promise<void> {
+    this.#hasBroker = true
+    if (this.#topics.size > 0) await this.#join()
+    const log = this.#log
+    if (log !== undefined) {
+      await this.until(() => log.isKnown, LOG_WAIT_MS)
+      if (this.#state === 'open') await log.settle()
+    }
+    this.#hasJoined = true
+  }
+
+  /** The broker's status changed. Other nodes are silent while the broker is away; what they share stays meanwhile. */
+  status(status: BrokerStatus): void {
+    const isUp = status === 'up'
+    if (isUp === this.#isUp) return
+    this.#isUp = isUp
+    if (this.#state !== 'open') return
+    this.#peers.renewAll()
+    if (isUp) this.gap()
+  }
+
+  gap(): void {
+    if (this.#state !== 'open') return
+    this.#log?.cutOff()
+    this.lease(true)
+    for (const table of this.#tables.values()) table.restart()
+  }
+
+  /** Tells all nodes soon that this node is alive. @param asks Every other node answers with a lease. */
+  lease(asks = false): void {
+    this.#leases.toAll(asks)
+  }
+
+  /** Asks another node for a lease. */
+  ask(node: string): void {
+    this.#leases.ask(node)
+  }
+
+  /** Resolves when the condition holds, after the time, or when the node stops. Looks after each message of a node. */
+  until(condition: () => boolean, timeoutMs = this.context.waitMs ?? WAIT_MS): Promise<void> {
+    return this.#conditions.until(condition, timeoutMs)
+  }
+
+  /** A message could not be published; other nodes notice it by themselves. */
+  readonly report = (err: unknown, topic: string): void =>
+    this.context.logger.debug({ err, topic }, 'a message to other nodes could not be published')
+
+  stats(): NodesStats {
+    let differentCount = 0
+    for (const { isDifferent } of this.#peers.byName.values()) if (isDifferent) differentCount++
+    return {
+      peerCount: this.#peers.byName.size,
+      differentCount,
+      otherLogCount: this.#log?.differentCount ?? 0,
+      droppedCount: this.#droppedCount + this.channel.malformedCount,
+    }
+  }
+
+  /** The node stops. Its last changes go out, and a good-bye: the broker stops next. */
+  stop(): void {
+    if (this.#state === 'open') {
+      for (const table of this.#tables.values()) table.stop()
+      if (this.#isUp) this.channel.send(TOPIC, 'bye', '{}').catch((error: unknown) => this.report(error, TOPIC))
+    }
+    this.#state = 'stopped'
+    this.deadlines.stop()
+    this.attention.stop()
+    this.channel.close()
+    this.#conditions.end()
+  }
+
+  async #join(): Promise<void> {
+    if (!this.hasOthers || this.#isJoining) return
+    this.#isJoining = true
+    await this.channel.open()
+    this.#begun.resolve()
+    await Promise.all([this.openTopic(TOPIC), ...Array.from(this.#topics.values(), ({ bound }) => bound)])
+    if (this.#state !== 'idle') return
+    this.#state = 'open'
+    this.attention.start()
+    this.lease(true)
+    this.#renew()
+    this.deadlines.set(this.now() + GREETING_MS, () => {
+      this.#isGreeted = true
+      this.#conditions.look()
+    })
+    await this.until(() => this.#peers.byName.size > 0, GREETING_MS)
+    await this.until(() => this.#isComplete)
+    this.#peers.removeSilent()
+  }
+
+  get #isComplete(): boolean {
+    for (const { hasReported } of this.#peers.byName.values()) if (!hasReported) return false
+    for (const table of this.#tables.values()) if (this.isOpen(table) && !table.isComplete) return false
+    return true
+  }
+
+  #renew(): void {
+    if (this.#state !== 'open') return
+    this.lease()
+    for (const table of this.#tables.values()) table.retry?.()
+    this.deadlines.set(this.now() + this.#peers.leaseIntervalMs, () => this.#renew())
+  }
+
+  /** What a lease says now. */
+  #lease(): object {
+    const { version, fingerprint: options } = this.context
+    const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
+    const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
+    const starts = this.#hasJoined ? undefined : { starts: true }
+    const term = this.attention.look()
+    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, term, marks }
+  }
+
+  #sendLease(lease: object): void {
+    const sentAtMs = this.now()
+    this.channel.send(TOPIC, 'lease', JSON.stringify(lease)).then(
+      () => this.attention.leased(sentAtMs),
+      (error: unknown) => this.report(error, TOPIC),
+    )
+  }
+
+  #handle(message: NodeMessage): void {
+    if (this.#state === 'stopped' || !this.#receive(message)) this.#droppedCount++
+    this.#conditions.look()
+  }
+
+  #receive(message: NodeMessage): boolean {
+    const { node, topic, kind } = message
+    if (topic === TOPIC && kind === 'bye') {
+      this.#peers.remove(node, true)
+      return true
+    }
+    const peer = this.#peers.obtain(node)
+    if (peer === undefined) return false
+    if (topic === TOPIC) return kind === 'lease' && this.#takeLease(peer, message)
+    const table = this.#tables.get(topic)
+    if (table !== undefined) return !this.isOpen(table) || table.receive(message)
+    return this.#handlers.get(topic)?.(message) === true
+  }
+
+  #takeLease(peer: Peer, { node, fields }: NodeMessage): boolean {
+    const { version, options, validMs, asks, marks, term, peers = [] } = fields
+    const others = listOf(peers, MAX_PEERS, (name) => (typeof name === 'string' && isId(name) ? name : undefined))
+    if (!isCount(validMs) || others === undefined || typeof marks !== 'object' || marks === null) return false
+    const isGreeting = asks === true || fields.peers !== undefined || !peer.hasReported
+    peer.hasReported = true
+    this.#peers.renew(node, peer, validMs)
+    if (isCount(term)) this.heardTerm(node, term)
+    peer.isDifferent = version !== this.context.version || options !== this.context.fingerprint
+    const logsOtherKeys = this.#log?.take(node, fields, this.#hasJoined) === true
+    if (peer.isDifferent) {
+      const hasOtherOptions = options !== this.context.fingerprint
+      this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })
+    }
+    for (const other of others) this.#peers.obtain(other)
+    for (const table of this.#tables.values()) {
+      if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
+    }
+    if (asks === true) this.#leases.to(node)
+    return true
+  }
+
+  #gone(node: string, hasLeft: boolean): void {
+    this.#differences.forget(node)
+    this.#log?.gone(node)
+    this.channel.forget(node)
+    for (const table of this.#tables.values()) table.left(node, hasLeft)
+    for (const listener of this.#goneListeners) listener(node, hasLeft)
+    this.#conditions.look()
+  }
+}

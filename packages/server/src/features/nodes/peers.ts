@@ -1,0 +1,118 @@
+import type { Deadline, Deadlines } from '../../kernel/base/deadlines.js'
+import type { Logger } from '../../kernel/base/logger.js'
+
+export interface Peer {
+  /** Absent while this node is cut off. */
+  expiry: Deadline | undefined
+  hasReported: boolean
+  /** The last term that it has told. */
+  term?: number
+  /** It has other options, or is of another version. */
+  isDifferent: boolean
+}
+
+/** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
+const LEASE_SHARE = 1 / 3
+/** Share of the time to live for which a lease is valid. The rest covers the delay of messages. */
+const VALID_SHARE = 5 / 6
+/** Most nodes, so that forged names from the broker cannot fill the memory. */
+export const MAX_PEERS = 1_024
+/** Longest accepted lease. */
+const MAX_VALID_MS = 3_600_000
+
+export interface PeersContext {
+  /** This node. */
+  readonly node: string
+  readonly ttlMs: number
+  readonly now: () => number
+  readonly deadlines: Deadlines
+  readonly isCutOff: () => boolean
+  /** @param hasLeft The node has said so, and did not crash. */
+  readonly gone: (node: string, hasLeft: boolean) => void
+}
+
+/** The other nodes and their leases. A node whose lease ends is gone, unless this one is cut off from the others. */
+export class Peers {
+  /** Time for which a node is valid when no lease of it has arrived yet. */
+  readonly validMs: number
+  readonly leaseIntervalMs: number
+  readonly #context: PeersContext
+  readonly byName = new Map<string, Peer>()
+
+  constructor(context: PeersContext) {
+    const { ttlMs } = context
+    this.#context = context
+    this.validMs = Math.floor(ttlMs * VALID_SHARE)
+    this.leaseIntervalMs = ttlMs * LEASE_SHARE
+  }
+
+  /** The peer of this name, new or known; `undefined` for this node itself, and when there are too many. */
+  obtain(name: string): Peer | undefined {
+    const known = this.byName.get(name)
+    if (known !== undefined || name === this.#context.node || this.byName.size >= MAX_PEERS) return known
+    const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
+    this.byName.set(name, peer)
+    this.renew(name, peer)
+    return peer
+  }
+
+  renew(name: string, peer: Peer, validMs = this.validMs): void {
+    if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
+    peer.expiry = undefined
+    if (this.#context.isCutOff()) return
+    const atMs = this.#context.now() + Math.min(validMs, MAX_VALID_MS)
+    peer.expiry = this.#context.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+  }
+
+  heardTerm(name: string, term: number): void {
+    const peer = this.byName.get(name)
+    if (peer !== undefined) peer.term = Math.max(peer.term ?? 0, term)
+  }
+
+  /** This node is cut off, or connected again: then every node has the time of a lease to renew. */
+  renewAll(): void {
+    for (const [name, peer] of this.byName) this.renew(name, peer)
+  }
+
+  /** The node is gone; a no-op for one that is not known. */
+  remove(name: string, hasLeft: boolean): void {
+    const peer = this.byName.get(name)
+    if (peer === undefined) return
+    if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
+    this.byName.delete(name)
+    this.#context.gone(name, hasLeft)
+  }
+
+  /** Removes nodes that were named by others, and have not reported. */
+  removeSilent(): void {
+    for (const [name, { hasReported }] of [...this.byName]) if (!hasReported) this.remove(name, false)
+  }
+
+  #expire(name: string, peer: Peer, atMs: number): void {
+    // The deadline is late, so this process was paused: leases may have arrived that were not read yet, so no node expires now.
+    if (this.#context.now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
+    else this.remove(name, false)
+  }
+}
+
+/** Logs once of each other node that it has other options, or is of another version. */
+export class Differences {
+  readonly #logger: Pick<Logger, 'warn'>
+  readonly #told = new Set<string>()
+
+  constructor(logger: Pick<Logger, 'warn'>) {
+    this.#logger = logger
+  }
+
+  tell(peer: string, fields: object): void {
+    if (this.#told.has(peer)) return
+    // Nodes of another format are no peers, so nothing says when they are gone.
+    if (this.#told.size >= MAX_PEERS) this.#told.clear()
+    this.#told.add(peer)
+    this.#logger.warn({ peer, ...fields }, 'another node has other options, or is of another version')
+  }
+
+  forget(peer: string): void {
+    this.#told.delete(peer)
+  }
+}

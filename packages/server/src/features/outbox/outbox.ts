@@ -1,0 +1,244 @@
+import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { defined } from '../../kernel/base/defined.js'
+import { LogPace } from '../../kernel/base/log-pace.js'
+import type { Logger } from '../../kernel/base/logger.js'
+import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { reasonOf } from '../../kernel/base/reason.js'
+import { within } from '../../kernel/base/within.js'
+import type { Accepted } from '../../kernel/ports/broker.js'
+import { secretHider } from '../../kernel/ports/broker-address.js'
+import {
+  type Backlog,
+  deleteRows,
+  failRows,
+  measureRows,
+  type OutboxRow,
+  publishRows,
+  readRows,
+  tryToDelete,
+} from './rows.js'
+import { DatabaseSession } from './session.js'
+import { checkTable } from './table-defect.js'
+
+/** Options of the outbox. */
+export interface OutboxOptions {
+  /** `postgres://user:password@host:5432/database`. */
+  readonly url: string
+  /** Default 1,000. */
+  readonly pollMs?: number | undefined
+  /** Rows that are read and published at once; default 500. */
+  readonly maxBatchRows?: number | undefined
+  /** Bytes of their payloads; default 4 MiB. */
+  readonly maxBatchBytes?: number | undefined
+}
+
+/** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is away, or hides rows. */
+export type OutboxStatus = 'leading' | 'waiting' | 'down'
+
+/** Counters since the start. The backlog is known to the leading node alone. */
+export interface OutboxStats extends Partial<Backlog> {
+  readonly status: OutboxStatus
+  /** Why it is `down`, once that is known; without secrets. */
+  readonly reason?: string
+  readonly publishedCount: number
+  /** Of these: the broker knew the message. A node ended before it could delete the row. */
+  readonly duplicateCount: number
+  readonly failedCount: number
+  /** How often the connection to the database was lost. */
+  readonly lostCount: number
+}
+
+export interface OutboxMessage {
+  readonly key: string
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly messageId: string
+}
+
+export interface OutboxContext {
+  readonly options: { readonly [Name in keyof OutboxOptions]-?: NonNullable<OutboxOptions[Name]> }
+  readonly maxPayloadBytes: number
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+  /** An empty table may be one whose rows are hidden since, so it is looked at again after so long; default 60,000. */
+  readonly checkMs?: number
+}
+
+const BEAT_MS = 5_000
+const RETRY_MS = 500
+const LOG_PAUSE_MS = 10_000
+const CHECK_MS = 60_000
+
+/**
+ * Publishes the messages that applications insert into a table of PostgreSQL in their own transactions. Of all nodes, the
+ * one that holds the lock does. A message is deleted once the broker has accepted it.
+ */
+export class DatabaseOutbox {
+  readonly #context: OutboxContext
+  readonly #hideSecrets: (text: string) => string
+  readonly #counts = { publishedCount: 0, duplicateCount: 0, failedCount: 0, lostCount: 0 }
+  readonly #pace = new LogPace(LOG_PAUSE_MS)
+  #publish: (message: OutboxMessage) => MaybePromise<Accepted> = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
+  status: OutboxStatus = 'down'
+  /** Why it is `down`, once that is known; without secrets. */
+  reason: string | undefined
+  #backlog: Backlog | undefined
+  #session: DatabaseSession | undefined
+  #running: Promise<void> | undefined
+  #isStopping = false
+  #isWoken = false
+  /** Rows can be deleted, which this session has tried. */
+  #isProven = false
+  #wake: () => void = () => undefined
+
+  constructor(context: OutboxContext) {
+    this.#context = context
+    this.#hideSecrets = secretHider(context.options.url)
+  }
+
+  stats(): OutboxStats {
+    return { status: this.status, ...defined({ reason: this.reason }), ...this.#counts, ...this.#backlog }
+  }
+
+  /** Begins, and does not wait for the database. @param publish Throws errors of {@link Broker.publish} and others. */
+  start(publish: (message: OutboxMessage) => MaybePromise<Accepted>): void {
+    this.#publish = publish
+    this.#running = this.#run()
+  }
+
+  /** Waits for what the broker has not accepted yet, then another node leads. After the limit it ends by force. */
+  async stop(limitMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#awake()
+    if (this.#running !== undefined && !(await within(this.#running, limitMs))) this.#session?.destroy()
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      const session = new DatabaseSession(this.#context.options.url, () => this.#awake())
+      this.#session = session
+      try {
+        await session.connect()
+        await this.#takePart(session)
+      } catch (error) {
+        this.#down(error)
+      }
+      await session.close()
+      this.#isWoken = false
+      // Nodes that have lost the database at once come back one after the other.
+      await this.#pause(RETRY_MS * (1 + 2 * Math.random()))
+    }
+  }
+
+  /** Until the node stops. @throws when the database fails. */
+  async #takePart(session: DatabaseSession): Promise<void> {
+    const { options, logger, checkMs = CHECK_MS } = this.#context
+    await checkTable(session)
+    while (!(await session.lead())) {
+      this.#is('waiting')
+      await this.#pause(options.pollMs)
+      if (this.#isStopping) return
+    }
+    const table = await checkTable(session)
+    let checkedMs = performance.now()
+    this.#isProven = false
+    await this.#prove(session, await this.#read(session))
+    const measure = async () => {
+      this.#backlog = await measureRows(session)
+    }
+    await measure()
+    this.#is('leading')
+    logger.info({ table }, 'this node publishes the messages of the database')
+    // It also shows PostgreSQL, and this node, that the other one is there.
+    const beat = setInterval(() => void measure().catch(() => this.#awake()), BEAT_MS)
+    try {
+      while (!this.#isStopping) {
+        const delayMs = await this.#round(session)
+        if (delayMs === 0) continue
+        await this.#pause(delayMs)
+        if (performance.now() - checkedMs < checkMs) continue
+        await checkTable(session)
+        checkedMs = performance.now()
+      }
+    } finally {
+      clearInterval(beat)
+    }
+  }
+
+  /** Publishes a batch. Returns how long to wait for the next one. */
+  async #round(session: DatabaseSession): Promise<number> {
+    this.#isWoken = false
+    const rows = await this.#read(session)
+    if (rows.length === 0) return this.#context.options.pollMs
+    await this.#prove(session, rows)
+    const mayGoOn = () => !this.#isStopping && session.isFresh
+    const { ids, failures, cause } = await publishRows(rows, (row) => this.#publishRow(row), mayGoOn)
+    await deleteRows(session, ids)
+    await failRows(session, failures)
+    this.#counts.failedCount += failures.length
+    for (const { row, error } of failures)
+      this.#warn({ id: row.id, error }, 'a row of the database cannot be published')
+    if (cause !== undefined) this.#warn({ reason: reasonOf(cause) }, 'rows of the database wait')
+    return cause === undefined ? 0 : RETRY_MS
+  }
+
+  #read(session: DatabaseSession): Promise<OutboxRow[]> {
+    const { options, maxPayloadBytes } = this.#context
+    return readRows(session, { maxRows: options.maxBatchRows, maxBytes: options.maxBatchBytes, maxPayloadBytes })
+  }
+
+  /** Once per session, before its first row is published. @throws when rows cannot be deleted. */
+  async #prove(session: DatabaseSession, rows: readonly OutboxRow[]): Promise<void> {
+    if (this.#isProven || rows.length === 0) return
+    await tryToDelete(session, rows)
+    this.#isProven = true
+  }
+
+  async #publishRow({ key, messageId, json, bytes, byteCount }: OutboxRow): Promise<void> {
+    validateKey(key)
+    const payload = bytes ?? (json === null ? undefined : Buffer.from(json))
+    if (payload === undefined) {
+      const detail = `${byteCount} bytes, at most ${this.#context.maxPayloadBytes}`
+      throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
+    }
+    const { isDuplicate } = await this.#publish({ key, payload, isBinary: bytes !== null, messageId })
+    this.#counts.publishedCount++
+    if (isDuplicate) this.#counts.duplicateCount++
+  }
+
+  #is(status: 'waiting' | 'leading'): void {
+    this.status = status
+    this.reason = undefined
+  }
+
+  #down(error: unknown): void {
+    if (this.status !== 'down') this.#counts.lostCount++
+    this.status = 'down'
+    this.#backlog = undefined
+    if (this.#isStopping) return
+    this.reason = this.#hideSecrets(reasonOf(error))
+    this.#warn({ reason: this.reason }, 'the database outbox is down')
+  }
+
+  #warn(fields: object, message: string): void {
+    const leftOut = this.#pace.take()
+    if (leftOut !== undefined) this.#context.logger.warn({ ...fields, ...(leftOut > 0 && { leftOut }) }, message)
+  }
+
+  #awake(): void {
+    this.#isWoken = true
+    this.#wake()
+  }
+
+  /** Ends early when something may have been inserted, the session is lost, or the node stops. */
+  async #pause(delayMs: number): Promise<void> {
+    if (this.#isWoken || this.#isStopping) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, delayMs)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#wake = () => undefined
+  }
+}

@@ -1,0 +1,129 @@
+import { replyHeader, taskHeader } from 'webmq-client/protocol'
+import { catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import type { ConnectionId, OutboxLevel, Transport } from '../../kernel/ports/transport.js'
+import { isSearch } from '../../kernel/ports/word-limits.js'
+import {
+  type GroupMember,
+  type GroupMessage,
+  type Reply,
+  type RequestTicket,
+  type SlotName,
+  slotIdOf,
+} from './group-message.js'
+import type { QueueGroups } from './queue-groups.js'
+
+export interface ConnectionGroupsContext {
+  readonly transport: Pick<Transport, 'send'>
+  /** Calls `drained` once, as {@link Transport.notifyDrained} says. */
+  readonly drains: { await(connection: ConnectionId, level: OutboxLevel, drained: () => void): void }
+  readonly groups: Pick<QueueGroups, 'join' | 'leave' | 'requests'>
+  /** Is told of each membership of a connection that begins (1), or ends while the connection stays (-1). */
+  readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
+}
+
+/** A member with this many bytes in its outbox, or requests without a reply, gets less while others have less. */
+const LAG_BYTES = 65_536
+const LAG_REQUESTS = 64
+
+export class ConnectionGroups implements GroupMember {
+  readonly #connection: ConnectionId
+  readonly #context: ConnectionGroupsContext
+  readonly #names = new Map<string, SlotName>()
+  /** Patterns with a `#` before their last word. */
+  searchCount = 0
+  /** Bytes that may not have been written to the socket yet. */
+  #unwrittenBytes = 0
+  #isWatched = false
+  #isClosed = false
+
+  constructor(connection: ConnectionId, context: ConnectionGroupsContext) {
+    this.#connection = connection
+    this.#context = context
+  }
+
+  get size(): number {
+    return this.#names.size
+  }
+
+  get isLagging(): boolean {
+    return this.#unwrittenBytes > LAG_BYTES || this.#context.groups.requests.countOf(this) >= LAG_REQUESTS
+  }
+
+  has(name: SlotName): boolean {
+    return this.#names.has(slotIdOf(name))
+  }
+
+  /** As {@link QueueGroups.join}. A second time is a no-op. */
+  join(name: SlotName): MaybePromise<void> {
+    const id = slotIdOf(name)
+    if (this.#names.has(id)) return undefined
+    const { groups, listensChanged } = this.#context
+    this.#names.set(id, name)
+    if (isSearch(name.pattern)) this.searchCount++
+    listensChanged(this.#connection, 1)
+    return catching(
+      () => groups.join(name, this),
+      (error) => {
+        if (this.#remove(id, name)) listensChanged(this.#connection, -1)
+        throw error
+      },
+    )
+  }
+
+  /** Ends a membership; returns whether there was one. */
+  leave(name: SlotName): boolean {
+    const id = slotIdOf(name)
+    if (!this.#remove(id, name)) return false
+    this.#context.groups.leave(name, this)
+    this.#context.listensChanged(this.#connection, -1)
+    return true
+  }
+
+  /** Ends the memberships that are no longer granted and returns them. */
+  revoke(isGranted: (pattern: string) => boolean): SlotName[] {
+    return [...this.#names.values()].filter((name) => !isGranted(name.pattern) && this.leave(name))
+  }
+
+  take({ kind, group, pattern }: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
+    if (this.#isClosed) return false
+    const { key, payload, isBinary } = message
+    const request = kind === 'respond' && ticket !== undefined ? { request: ticket.id, withinMs: ticket.withinMs } : {}
+    this.#send(taskHeader({ group, pattern, key, ...request }), payload, isBinary)
+    return true
+  }
+
+  reply(id: string, { payload, isBinary, isError }: Reply): void {
+    if (!this.#isClosed) this.#send(replyHeader({ id, isError }), payload, isBinary)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const name of this.#names.values()) this.#context.groups.leave(name, this)
+    this.#names.clear()
+    this.#context.groups.requests.left(this)
+  }
+
+  #send(header: string, payload: Uint8Array, isBinary: boolean): void {
+    const data = Buffer.concat([Buffer.from(header), payload])
+    this.#unwrittenBytes += data.length
+    this.#context.transport.send(this.#connection, data, isBinary)
+    this.#watch()
+  }
+
+  #watch(): void {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    const byteCount = this.#unwrittenBytes
+    this.#context.drains.await(this.#connection, 'empty', () => {
+      this.#isWatched = false
+      this.#unwrittenBytes -= byteCount
+      if (this.#unwrittenBytes > 0) this.#watch()
+    })
+  }
+
+  #remove(id: string, name: SlotName): boolean {
+    if (!this.#names.delete(id)) return false
+    if (isSearch(name.pattern)) this.searchCount--
+    return true
+  }
+}

@@ -1,0 +1,235 @@
+import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { Deadlines } from '../../kernel/base/deadlines.js'
+import { LogPace } from '../../kernel/base/log-pace.js'
+import type { Logger } from '../../kernel/base/logger.js'
+import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
+import type { Broker } from '../../kernel/ports/broker.js'
+import type { DedupeOptions } from '../../kernel/ports/dedupe-window.js'
+import { type Nodes, SharedTable } from '../nodes/index.js'
+import { type GroupMember, type GroupMessage, type SlotName, slotIdOf } from './group-message.js'
+import { HandOvers } from './hand-over.js'
+import { OwnMembers } from './own-members.js'
+import { GroupRequests } from './requests.js'
+import { type SlotChange, Slots } from './slots.js'
+import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
+
+export interface QueueGroupsContext {
+  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  readonly node: string
+  readonly nodes: Nodes
+  readonly broker: Pick<Broker, 'capabilities'>
+  readonly maxPayloadBytes: number
+  /** Memory of messages that wait for the answers of other nodes. */
+  readonly maxPendingBytes: number
+  /** How long a publish waits for a node that does not answer. */
+  readonly waitMs: number
+  /** How long, and how many, message ids are remembered. */
+  readonly dedupe: DedupeOptions
+  /** What members get instead of a message; `undefined`: nothing. Default: the message. */
+  readonly delivered?: (message: GroupMessage) => GroupMessage | undefined
+  readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
+  /** A node that has not answered within this time is silent: it gets nothing until it is heard again. Default 2,000. */
+  readonly answerMs?: number
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Counters since the start; gauges at the time of the call. */
+export interface QueueGroupStats {
+  /** Queue groups of all nodes that this node knows, those of responders included. */
+  readonly groupCount: number
+  readonly memberCount: number
+  readonly peerCount: number
+  /** Messages and requests that members of this node have got. */
+  readonly handedCount: number
+  /** Messages that no member got: none was there any more, or the hook `deliver` failed on this node. */
+  readonly missedCount: number
+  /** Messages and requests whose sender was told to try again: no node with members answered in time, or they were too many. */
+  readonly failedCount: number
+  /** Messages that wait for the answers of other nodes, and their memory. */
+  readonly pendingCount: number
+  readonly pendingBytes: number
+  /** Those of them whose node is silent. */
+  readonly waitingCount: number
+  /** Requests of this node that wait for a reply. */
+  readonly requestCount: number
+  /** Queue groups of other nodes above the limit. */
+  readonly droppedCount: number
+}
+
+/** What a {@link QueueGroupsContext} leaves out. */
+const DEFAULTS = {
+  answerMs: 2_000,
+  now: () => performance.now(),
+  delivered: (message: GroupMessage): GroupMessage | undefined => message,
+}
+const TOPIC = 'tasks'
+const LOG_INTERVAL_MS = 60_000
+const SILENCE_TEXT = 'a node with members of queue groups does not answer: their messages wait, or go to others'
+/** Largest message to other nodes about members. */
+const MAX_MESSAGE_BYTES = 65_536
+/** A message between nodes has a header of up to a kilobyte, in parts that are no larger than a payload may be. */
+const MIN_PAYLOAD_BYTES = 1_024
+
+/**
+ * Hands each message to one member of each queue group, and each request to one responder, over all nodes.
+ *
+ * Each node knows which nodes have members of which groups, by a {@link SharedTable}. The node that publishes picks one, in
+ * proportion to their members ({@link HandOvers}), and that node picks a member. A publish is acknowledged once a member of
+ * each group has its message. Without a member, a group misses the message.
+ */
+export class QueueGroups {
+  readonly isSupported: boolean
+  readonly context: QueueGroupsContext & typeof DEFAULTS
+  readonly slots = new Slots()
+  readonly deadlines: Deadlines
+  readonly ownMembers: OwnMembers
+  readonly handOvers: HandOvers
+  readonly requests: GroupRequests
+  readonly #table: SharedTable<SlotChange>
+  readonly #silencePace = new LogPace(LOG_INTERVAL_MS)
+  #memberCount = 0
+
+  constructor(context: QueueGroupsContext) {
+    this.context = { ...DEFAULTS, ...context }
+    const { nodes, broker, maxPayloadBytes, now, dedupe, delivered } = this.context
+    const { queueGroups, manyNodes } = broker.capabilities
+    this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
+    this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
+    this.#table = new SharedTable(nodes, this.slots, {
+      name: 'groups',
+      maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
+      batchMs: 0,
+      isConfirmed: true,
+    })
+    this.ownMembers = new OwnMembers({
+      dedupe,
+      now,
+      delivered,
+      slots: this.slots.byId,
+      term: () => nodes.attention.look(),
+      send: (message, to) => {
+        this.send(message, to).catch((error) => this.report(error, 'a hand-over could not be confirmed'))
+      },
+      ticketFor: (member, node, asked) => this.requests.ticketFor(member, node, asked),
+      forget: (ticketId) => this.requests.forget(ticketId),
+      report: (err, text) => this.report(err, text),
+    })
+    this.handOvers = new HandOvers(this)
+    this.slots.onMembers = (slot, node) => this.handOvers.joined(slot, node)
+    this.slots.onHeard = (node) => this.handOvers.heard(node)
+    this.requests = new GroupRequests(this)
+    nodes.onGone((node, hasLeft) => {
+      this.handOvers.gone(node, hasLeft)
+      this.requests.gone(node)
+    })
+    nodes.handle(TOPIC, (received) => {
+      const { node } = received
+      const message = taskMessageFrom(received)
+      if (message === undefined) return false
+      this.#table.heard(node)
+      if (message.kind === 'reply') this.requests.receive(message, node)
+      else if (message.kind === 'task') this.ownMembers.receive(message, node)
+      else this.handOvers.receive(message, node)
+      return true
+    })
+    if (this.isSupported && manyNodes) void this.#table.open()
+  }
+
+  /**
+   * Adds a member. All nodes know it when this returns or resolves.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`; it is then not a member.
+   */
+  join(name: SlotName, member: GroupMember): MaybePromise<void> {
+    this.assertSupported()
+    const slot = this.slots.obtain(name)
+    slot.members.push(member)
+    this.#memberCount++
+    this.handOvers.joined(slot, this.context.node)
+    if (!this.context.broker.capabilities.manyNodes) return
+    this.#table.changed(slot.id)
+    return this.#table.whenKnown().catch((error: unknown) => {
+      this.leave(name, member)
+      throw error
+    })
+  }
+
+  /** Removes a member. It gets nothing after the call. */
+  leave(name: SlotName, member: GroupMember): void {
+    const slot = this.slots.byId.get(slotIdOf(name))
+    const index = slot?.members.indexOf(member) ?? -1
+    if (slot === undefined || index < 0) return
+    slot.members.splice(index, 1)
+    this.#memberCount--
+    this.#table.changed(slot.id)
+    this.slots.prune(slot)
+  }
+
+  /** @throws {WebMQError} `E_UNSUPPORTED` */
+  assertSupported(): void {
+    if (this.isSupported) return
+    const { queueGroups } = this.context.broker.capabilities
+    const detail = queueGroups ? `queue groups need a maxPayloadBytes of ${MIN_PAYLOAD_BYTES}` : 'queue groups'
+    throw refusalOf('E_UNSUPPORTED', { detail })
+  }
+
+  /**
+   * Sends to another node. Resolves once the broker has accepted it. The payload is copied before it returns.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
+   */
+  async send(message: TaskMessage, to: string): Promise<void> {
+    const payload = 'payload' in message ? message.payload : undefined
+    await this.context.nodes.channel.send(TOPIC, message.kind, taskFields(message), to, payload)
+  }
+
+  /** A node does not answer: it gets nothing until it is heard again. Its members stay until it is gone. */
+  suspect(node: string): void {
+    const others = this.isSilent(node) ? undefined : this.#silencePace.take()
+    if (others !== undefined) this.context.logger.warn({ peer: node, others }, SILENCE_TEXT)
+    this.#table.distrust(node)
+    this.context.nodes.ask(node)
+    this.handOvers.silent(node)
+  }
+
+  isSilent(node: string): boolean {
+    return this.#table.isSilent(node)
+  }
+
+  /** Whether this node knows the members of all others, as far as it knows. */
+  get isCurrent(): boolean {
+    return this.#table.isCurrent
+  }
+
+  whenCurrent(): Promise<void> {
+    return this.#table.whenCurrent()
+  }
+
+  get silentCount(): number {
+    return this.#table.silentCount
+  }
+
+  report(err: unknown, text: string): void {
+    this.context.logger.warn({ err }, text)
+  }
+
+  stats(): QueueGroupStats {
+    const handOvers = this.handOvers.stats()
+    return {
+      groupCount: this.slots.byId.size,
+      memberCount: this.#memberCount,
+      peerCount: this.context.nodes.stats().peerCount,
+      handedCount: this.ownMembers.handedCount,
+      ...handOvers,
+      missedCount: handOvers.missedCount + this.ownMembers.failedCount,
+      requestCount: this.requests.waitingCount,
+      droppedCount: this.slots.droppedCount,
+    }
+  }
+
+  stop(): void {
+    this.ownMembers.stop()
+    this.handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
+    this.requests.stop()
+    this.deadlines.stop()
+  }
+}

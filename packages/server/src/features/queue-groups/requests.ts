@@ -1,0 +1,196 @@
+import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import type { Deadline } from '../../kernel/base/deadlines.js'
+import { type Deferred, deferred } from '../../kernel/base/deferred.js'
+import { andThen, catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import type { Asked, GroupMember, GroupMessage, Reply, RequestTicket } from './group-message.js'
+import type { QueueGroups } from './queue-groups.js'
+import type { Slot } from './slots.js'
+import type { TaskMessageOf } from './task-message.js'
+
+/** Requests of this node without a reply, and requests that this node has to reply to: at most so many of each. */
+const MAX_REQUESTS = 65_536
+
+interface Waiting {
+  readonly reply: Deferred<Reply>
+  readonly deadline: Deadline
+  /** The responder's node, once a responder has the request. */
+  node: string | undefined
+}
+
+interface Served {
+  /** The asking node, and its number of the request. */
+  readonly node: string
+  readonly number: number
+  readonly member: GroupMember
+  readonly deadline: Deadline
+}
+
+export interface TakenRequest {
+  /** Never rejects: without a reply in time, or when the responder is gone, it is an error. */
+  readonly reply: Promise<Reply>
+}
+
+/** Requests to one responder each, and their replies, between nodes. */
+export class GroupRequests {
+  readonly #groups: QueueGroups
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #served = new Map<string, Served>()
+  readonly #byMember = new Map<GroupMember, Set<string>>()
+  #lastTicket = 0
+
+  constructor(groups: QueueGroups) {
+    this.#groups = groups
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.size
+  }
+
+  get servedCount(): number {
+    return this.#served.size
+  }
+
+  countOf(member: GroupMember): number {
+    return this.#byMember.get(member)?.size ?? 0
+  }
+
+  /**
+   * Hands a request to one responder. The payload is copied before it returns.
+   * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of this node wait for their replies;
+   *   `E_BROKER_UNAVAILABLE`: a responder's node has not answered within the time; `E_RESPONSE`: it is gone. A responder may
+   *   have got it. `E_UNSUPPORTED`.
+   */
+  ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
+    this.#groups.assertSupported()
+    const { slots, handOvers, deadlines, context } = this.#groups
+    const slot = mostSpecific(slots.match('respond', message.key))
+    if (slot === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
+    if (this.#waiting.size >= MAX_REQUESTS) {
+      throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_REQUESTS} requests of this server wait for a reply` })
+    }
+    const asked: Asked = { number: handOvers.nextNumber(), withinMs }
+    const { number } = asked
+    const reply = deferred<Reply>()
+    const deadline = deadlines.set(context.now() + withinMs, () => this.#fail(number, 'E_TIMEOUT', 'no reply in time'))
+    const waiting: Waiting = { reply, deadline, node: undefined }
+    this.#waiting.set(number, waiting)
+    const taken = (node: string | undefined): TakenRequest => {
+      if (node === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
+      waiting.node = node
+      return { reply: reply.promise }
+    }
+    return catching(
+      () => andThen(handOvers.handOver(slot, message, asked), taken),
+      (error) => {
+        this.#end(number)
+        throw error
+      },
+    )
+  }
+
+  /** Notes that a member of this node has to reply. */
+  ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket {
+    const { deadlines, context } = this.#groups
+    if (this.#served.size >= MAX_REQUESTS) throw new WebMQError('E_RATE_LIMIT', { detail: 'requests without a reply' })
+    const id = `q${++this.#lastTicket}`
+    const deadline = deadlines.set(context.now() + withinMs, () => this.forget(id))
+    this.#served.set(id, { node, number, member, deadline })
+    const own = this.#byMember.get(member) ?? new Set()
+    this.#byMember.set(member, own.add(id))
+    return { id, withinMs }
+  }
+
+  /**
+   * Sends a reply to the requester. MUST NOT be called from the sink of the broker.
+   * @returns `false` if the member does not have this request, or nobody waits for its reply any more.
+   */
+  reply(member: GroupMember, ticketId: string, reply: Reply): boolean {
+    const served = this.#served.get(ticketId)
+    if (served?.member !== member) return false
+    this.forget(ticketId)
+    const { node, number } = served
+    if (node === this.#groups.context.node) {
+      this.#resolve(number, { ...reply, payload: copyBytes(reply.payload) })
+      return true
+    }
+    const sent = this.#groups.send({ kind: 'reply', number, ...reply }, node)
+    sent.catch((error: unknown) => this.#groups.report(error, 'a reply could not be sent'))
+    return true
+  }
+
+  /** A member is gone: its requests get an error at once. */
+  left(member: GroupMember): void {
+    for (const id of [...(this.#byMember.get(member) ?? [])]) {
+      // Later: a connection may close while the broker delivers.
+      setImmediate(() => this.reply(member, id, errorReply('E_RESPONSE', LOST)))
+    }
+  }
+
+  receive({ number, payload, isBinary, isError }: TaskMessageOf<'reply'>, node: string): void {
+    const waiting = this.#waiting.get(number)
+    if (waiting === undefined) return
+    // It may overtake the answer to the hand-over.
+    this.#groups.handOvers.settled(node, number)
+    this.#resolve(number, { payload: copyBytes(payload), isBinary, isError })
+  }
+
+  /** A node is gone: those who wait for its responders get an error. */
+  gone(node: string): void {
+    for (const [number, waiting] of [...this.#waiting]) {
+      if (waiting.node === node) this.#fail(number, 'E_RESPONSE', LOST)
+    }
+  }
+
+  stop(): void {
+    for (const number of [...this.#waiting.keys()]) this.#fail(number, 'E_RESPONSE', 'the server stops')
+    for (const id of [...this.#served.keys()]) this.forget(id)
+  }
+
+  #fail(number: number, code: string, message: string): void {
+    this.#resolve(number, errorReply(code, message))
+  }
+
+  #resolve(number: number, reply: Reply): void {
+    this.#end(number)?.reply.resolve(reply)
+  }
+
+  #end(number: number): Waiting | undefined {
+    const waiting = this.#waiting.get(number)
+    if (waiting === undefined) return undefined
+    this.#waiting.delete(number)
+    this.#groups.deadlines.clear(waiting.deadline)
+    return waiting
+  }
+
+  /** The request needs no reply any more: it has one, its time is over, or the member did not take it. */
+  forget(id: string): void {
+    const served = this.#served.get(id)
+    if (served === undefined) return
+    this.#served.delete(id)
+    this.#groups.deadlines.clear(served.deadline)
+    const own = this.#byMember.get(served.member)
+    own?.delete(id)
+    if (own?.size === 0) this.#byMember.delete(served.member)
+  }
+}
+
+export const LOST = 'the responder is gone, and may have handled the request'
+
+export function errorReply(code: string, message: string): Reply {
+  return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }
+}
+
+/** One group of responders gets a request: that of the pattern with the fewest wildcards, then the first by name. */
+function mostSpecific(slots: readonly Slot[]): Slot | undefined {
+  let best: Slot | undefined
+  for (const slot of slots) if (best === undefined || rankOf(slot) < rankOf(best)) best = slot
+  return best
+}
+
+function rankOf({ name, id }: Slot): string {
+  const words = name.pattern.split('.')
+  const hashes = words.filter((word) => word === '#').length
+  const stars = words.filter((word) => word === '*').length
+  return `${String(hashes).padStart(4, '0')} ${String(stars).padStart(4, '0')} ${id}`
+}

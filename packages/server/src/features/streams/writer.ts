@@ -1,0 +1,299 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
+import { assertShallow } from '../../kernel/base/json-excess.js'
+import { JsonText } from '../../kernel/base/json-text.js'
+import type { Position } from '../../kernel/ports/broker.js'
+import type { Author } from '../../kernel/publishing/author.js'
+import type { Piece } from './pieces.js'
+import type { Streams } from './streams.js'
+
+/** Writes a stream. What is appended while the broker has not answered goes into one message. */
+export interface StreamWriter extends AsyncDisposable {
+  readonly key: string
+  /** Id of the stream. */
+  readonly id: string
+  /** Aborted once, when somebody asks the stream to stop, or it cannot go on. Its `reason` is a `WebMQError`. */
+  readonly signal: AbortSignal
+  /**
+   * Adds text or bytes: a stream has one or the other. Resolves when the log has it; half a character waits for the other half, or
+   * for the end.
+   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_QUEUE_FULL`: more than 4 MiB wait, await an append now and
+   *   then; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
+   */
+  append(piece: string | Uint8Array): Promise<void>
+  /** Ends the stream; after a stop it counts as stopped. @param result A JSON value for its readers. */
+  end(result?: unknown): Promise<void>
+  /** Ends the stream as failed; after a stop, as stopped. Readers get the code and message of a `WebMQError` alone. */
+  fail(error: unknown): Promise<void>
+  /** Answers what readers send. */
+  onMessage(handler: (data: unknown) => unknown): void
+}
+
+/** What a {@link ProcessWriter} works with. */
+export interface WriterContext {
+  readonly streams: Pick<Streams, 'write'>
+  readonly author: Author
+  readonly leaseMs: number
+  readonly maxPayloadBytes: number
+}
+
+interface Waiting {
+  readonly piece: Piece
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+const ID_BYTES = 16
+const PAUSE_MS = 200
+/** What waits while the broker does not answer; each piece counts its length and an overhead. */
+const MAX_WAITING_BYTES = 4 * 1_048_576
+const WAITING_OVERHEAD_BYTES = 256
+const BEATS_PER_LEASE = 3
+/** JSON of one UTF-16 unit has at most 6 bytes, as in `\ud83d`. */
+const MAX_BYTES_PER_UNIT = 6
+const PASSING = new Set(['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'])
+
+/** Writes a stream from the process of a server. One message at a time: so the log has no holes. */
+export class ProcessWriter implements StreamWriter {
+  readonly key: string
+  readonly id = randomBytes(ID_BYTES).toString('base64url')
+  readonly #context: WriterContext
+  readonly #abort = new AbortController()
+  readonly #waiting: Waiting[] = []
+  #waitingBytes = 0
+  /** The first half of a character whose second half may follow: readers of most languages cannot join two halves. */
+  #half = ''
+  #position: Position | undefined
+  #handler: ((data: unknown) => unknown) | undefined
+  #sequence = -1
+  #last: Promise<unknown> = Promise.resolve()
+  #isPumping = false
+  #isStopped = false
+  #isOver = false
+  /** Its end is on its way: there is nothing to stop. */
+  #isEndSent = false
+  #beats: NodeJS.Timeout | undefined
+  /** Ends its membership in the group of writers. */
+  leave: () => unknown = () => undefined
+
+  constructor(key: string, context: WriterContext) {
+    this.key = key
+    this.#context = context
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Of its last message in the log, as far as the broker has told it. */
+  get position(): Position | undefined {
+    return this.#position
+  }
+
+  /** Somebody has asked it to stop. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  /** Begins the stream. @throws {WebMQError} As {@link Streams.write}. */
+  async start(meta: unknown): Promise<void> {
+    await this.#write('start', jsonOf(meta))
+    // A beat that fails for another reason is followed by the next one.
+    const beat = () => {
+      this.#write('beat', '').catch((error) => {
+        if (!this.#isOver && isEnded(error)) void this.#broken(error)
+      })
+    }
+    this.#beats = setInterval(beat, this.#context.leaseMs / BEATS_PER_LEASE).unref()
+  }
+
+  append(piece: string | Uint8Array): Promise<void> {
+    if (this.#isOver) return Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    if (piece.length === 0) return Promise.resolve()
+    if (this.#waitingBytes + piece.length > MAX_WAITING_BYTES)
+      return Promise.reject(new WebMQError('E_QUEUE_FULL', { detail: `${MAX_WAITING_BYTES} bytes wait` }))
+    return new Promise((resolve, reject) => {
+      const parts = partsOf(piece, this.#context.maxPayloadBytes)
+      this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
+      parts.forEach((part, index) => {
+        this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
+      })
+      if (!this.#isPumping) void this.#pump()
+    })
+  }
+
+  async end(result?: unknown): Promise<void> {
+    await this.#finish('end', jsonOf(result))
+  }
+
+  fail(error: unknown): Promise<void> {
+    return this.#finish('fail', failureOf(error))
+  }
+
+  /** Fails the stream, unless it has ended: its server stops. */
+  async giveUp(error: WebMQError): Promise<void> {
+    if (this.#isOver) return
+    try {
+      await this.fail(error)
+    } finally {
+      this.#abort.abort(error)
+    }
+  }
+
+  onMessage(handler: (data: unknown) => unknown): void {
+    this.#handler = handler
+  }
+
+  /** A request at the key. */
+  async asked(request: unknown): Promise<unknown> {
+    const { type, stream, reason, data } = Object(request) as Readonly<Record<string, unknown>>
+    if (type === 'message' && this.#handler !== undefined) return await this.#handler(data)
+    if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
+    if (stream !== undefined && stream !== this.id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+    if (this.#isEndSent) return null
+    this.#isStopped = true
+    this.#abort.abort(new WebMQError('E_ABORTED', { detail: typeof reason === 'string' ? reason : 'stopped' }))
+    return null
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isOver) await this.fail(undefined)
+  }
+
+  async #finish(kind: WriteKind, payload: string): Promise<void> {
+    if (this.#isOver) throw new WebMQError('E_STREAM_ENDED', { detail: this.key })
+    this.#isOver = true
+    while (this.#isPumping) await this.#last.catch(() => undefined)
+    try {
+      if (this.#half !== '') await this.#write('append', encodeJson(this.#half))
+      this.#isEndSent = true
+      await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
+    } finally {
+      this.#close()
+    }
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true
+    // Appends of one turn are one message.
+    await undefined
+    while (this.#waiting.length > 0) {
+      const batch = this.#batch()
+      const payload = this.#payloadOf(batch.map(({ piece }) => piece))
+      try {
+        if (payload.length > 0) await this.#write('append', payload)
+        for (const { resolve } of batch) resolve()
+      } catch (error) {
+        await this.#broken(error)
+        for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(error)
+      }
+    }
+    this.#isPumping = false
+  }
+
+  /** Nothing, if there is no more than half a character. */
+  #payloadOf(pieces: readonly Piece[]): string | Uint8Array {
+    if (typeof pieces[0] !== 'string') return Buffer.concat(pieces as Uint8Array[])
+    const text = this.#half + pieces.join('')
+    this.#half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
+    const whole = text.slice(0, text.length - this.#half.length)
+    return whole === '' ? '' : encodeJson(whole)
+  }
+
+  /** What fits into one message, all of one kind. */
+  #batch(): Waiting[] {
+    const [first] = this.#waiting
+    const maxLength = maxLengthOf(first?.piece ?? '', this.#context.maxPayloadBytes)
+    let length = 0
+    let count = 0
+    for (const { piece } of this.#waiting) {
+      length += piece.length
+      if (count > 0 && (length > maxLength || typeof piece !== typeof first?.piece)) break
+      count++
+    }
+    const batch = this.#waiting.splice(0, count)
+    for (const { piece } of batch) this.#waitingBytes -= piece.length + WAITING_OVERHEAD_BYTES
+    return batch
+  }
+
+  /** One after the other, and each again while the broker is away. */
+  #write(kind: WriteKind, payload: string | Uint8Array): Promise<void> {
+    const { streams, author, leaseMs } = this.#context
+    const written = this.#last
+      .catch(() => undefined)
+      .then(async () => {
+        const sequence = kind === 'beat' ? this.#sequence : ++this.#sequence
+        const write = { key: this.key, stream: this.id, sequence, kind, payload }
+        const endMs = performance.now() + leaseMs
+        for (;;) {
+          try {
+            const { position } = await streams.write(author, write, typeof payload !== 'string')
+            this.#position = position ?? this.#position
+            return
+          } catch (error) {
+            if (kind === 'beat' || !isPassing(error, kind) || performance.now() > endMs) throw error
+            await sleep('retryAfterMs' in error ? Math.max(PAUSE_MS, Number(error.retryAfterMs)) : PAUSE_MS)
+          }
+        }
+      })
+    this.#last = written
+    return written
+  }
+
+  async #broken(error: unknown): Promise<void> {
+    this.#isOver = true
+    this.#close()
+    // What is refused for good is not in the log, so its number is free: readers need not wait for the lease.
+    if (error instanceof WebMQError && !error.retryable && !isEnded(error)) {
+      this.#sequence--
+      await this.#write('fail', failureOf(error)).catch(() => undefined) // Then the lease tells them.
+    }
+    this.#abort.abort(error)
+  }
+
+  #close(): void {
+    clearInterval(this.#beats)
+    this.leave()
+  }
+}
+
+/** Whether the same message may be accepted later. A start that comes too fast is refused at once. */
+function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
+  if (!(error instanceof WebMQError)) return false
+  return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
+}
+
+function isEnded(error: unknown): boolean {
+  return error instanceof WebMQError && error.code === 'E_STREAM_ENDED'
+}
+
+/** What readers get: nothing of an error that is none of the table. */
+function failureOf(error: unknown): string {
+  const isTold = error instanceof WebMQError
+  return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
+}
+
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+function jsonOf(value: unknown): string {
+  if (value === undefined) return ''
+  const json = value instanceof JsonText ? value.text : encodeJson(value)
+  assertShallow(Buffer.from(json))
+  return json
+}
+
+function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
+  return typeof piece === 'string'
+    ? // One unit more may be left from the message before.
+      Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT) - 1)
+    : maxPayloadBytes
+}
+
+/** Each fits into one message. */
+function partsOf(piece: Piece, maxPayloadBytes: number): Piece[] {
+  const maxLength = maxLengthOf(piece, maxPayloadBytes)
+  const parts: Piece[] = []
+  // Bytes are copied: the caller may change them.
+  for (let at = 0; at < piece.length; at += maxLength) parts.push(piece.slice(at, at + maxLength))
+  return parts
+}

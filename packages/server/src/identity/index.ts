@@ -1,7 +1,0 @@
-export { type AccessExplanation, explainAccess, parseGrants } from './access.js'
-export { claimDefect } from './claim-text.js'
-export { ACTIONS, type Action, ANONYMOUS, type Claims, type Grant, type Identity, UNIDENTIFIED } from './identity.js'
-export { allowedAlgorithms, secretsOf } from './keys.js'
-export type { LimitOverrides } from './limit-overrides.js'
-export { PacedVerifier } from './paced-verifier.js'
-export { createTokenVerifier, type JwtOptions, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'

@@ -1,0 +1,8 @@
+export { type AccessExplanation, explainAccess, parseGrants } from './access.js'
+export { claimDefect } from './claim-text.js'
+export { ACTIONS, type Action, ANONYMOUS, type Claims, type Grant, type Identity, UNIDENTIFIED } from './identity.js'
+export type { JwtOptions } from './jwt-options.js'
+export { allowedAlgorithms, secretsOf } from './keys.js'
+export type { LimitOverrides } from './limit-overrides.js'
+export { PacedVerifier } from './paced-verifier.js'
+export { createTokenVerifier, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'

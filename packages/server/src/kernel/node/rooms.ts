@@ -1,0 +1,221 @@
+import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../../doors/options/options.js'
+import type { ResolvedOptions } from '../../doors/options/server-options.js'
+import { DeliveringBroker } from '../../features/hooks/index.js'
+import { Nodes } from '../../features/nodes/index.js'
+import { FullWatch } from '../../features/observing/health/full-watch.js'
+import { Measurements } from '../../features/observing/measuring/measurements.js'
+import { Cluster, type NodeSummary } from '../../features/operators/index.js'
+import { Occupancy, Presence } from '../../features/presence/index.js'
+import { GroupedBroker, QueueGroups } from '../../features/queue-groups/index.js'
+import { SharedStreams } from '../../features/streams/shared-streams.js'
+import { Streams } from '../../features/streams/streams.js'
+import { Deadlines } from '../base/deadlines.js'
+import { andThen } from '../base/maybe-promise.js'
+import { PROCESS } from '../identity/actor.js'
+import { KeyRules } from '../patterns/key-rules.js'
+import { Router } from '../patterns/router.js'
+import type { Broker } from '../ports/broker.js'
+import { brokerNameOf } from '../ports/broker-address.js'
+import { historyRulesOf } from '../ports/history-rules.js'
+import { retainRulesOf } from '../ports/retain-rules.js'
+import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
+import { PublishRates } from '../publishing/publish-rates.js'
+import { Publisher } from '../publishing/publisher.js'
+import { Refusals } from '../publishing/refusals.js'
+import { Stamps } from '../publishing/stamps.js'
+import { WaitingRoom } from '../publishing/waiting-room.js'
+import { Delivery } from '../routing/delivery.js'
+import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
+import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import { Interest } from '../routing/interest.js'
+import { LiveBuffers } from '../routing/live-buffers.js'
+import { RefusedMessages } from '../routing/refused-messages.js'
+import { SessionTable } from '../session/table.js'
+import type { ServerNodeParts } from './parts.js'
+import { SessionEnder } from './session-ender.js'
+import type { StopList } from './stop-list.js'
+import { VERSION } from './version.js'
+
+export type Below = ReturnType<typeof assembleBelow>
+type Hearing = ReturnType<typeof assembleHearing>
+
+/** The rooms below the doors. */
+export function assembleBelow(parts: ServerNodeParts, stops: StopList, summary: Summary) {
+  const hearing = assembleHearing(parts, stops)
+  const between = assembleBetween(parts, hearing, stops, summary)
+  return { ...hearing, ...between, ...assembleWriting(parts, { ...hearing, ...between }, stops) }
+}
+
+/** Who hears a message, and what is counted of it. */
+function assembleHearing({ options, transport, logger, observer, tracer }: ServerNodeParts, stops: StopList) {
+  const router = new Router()
+  const hasListeners = (key: string) => router.match(key).length > 0
+  const measurements = new Measurements({ hasListeners })
+  const liveBuffers = new LiveBuffers()
+  const localListeners = new LocalListeners(logger, tracer)
+  const urgentKeys = new KeyRules(options.urgent)
+  const { publishes } = measurements
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
+  stops.add({ name: 'delivery', stop: () => delivery.stop() })
+  const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
+  stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
+  const full = new FullWatch({ stats: () => transport.stats(), logger, observer })
+  stops.add({ name: 'full watch', stop: () => full.stop() })
+  const refused = new RefusedMessages({ maxPayloadBytes: options.maxPayloadBytes, delivery, logger })
+  return {
+    router,
+    hasListeners,
+    measurements,
+    liveBuffers,
+    localListeners,
+    urgentKeys,
+    delivery,
+    deadlines,
+    full,
+    refused,
+    refusals: new Refusals(observer),
+  }
+}
+
+/** When a node crashes, its members of queue groups are gone everywhere within this time. */
+const MAX_TTL_MS = 10_000
+
+/** What other nodes are told of this one. */
+export type Summary = () => NodeSummary
+
+/** The other nodes, and what all nodes know together. */
+function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopList, summary: Summary) {
+  const { options, transport, verifier, hooks, logger, name: node, events } = parts
+  const { maxPayloadBytes } = options
+  const missed = () => {
+    hearing.delivery.gap('broker-lost')
+    events.emit('gap', { reason: 'broker-lost' })
+  }
+  const { log } = parts.broker
+  const nodes = new Nodes({
+    node,
+    version: VERSION,
+    fingerprint: sharedOptionsFingerprint(options),
+    ...(log === undefined ? undefined : { log: { loggedKeys: loggedKeysFingerprint(options), log, missed } }),
+    broker: parts.broker,
+    maxPayloadBytes,
+    ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
+    logger,
+  })
+  // All that is between nodes stops before it: it says good-bye to the others.
+  stops.add({ name: 'nodes', stop: () => nodes.stop() })
+  const deliverHook = hooks?.has('deliver') === true ? hooks : undefined
+  const groups = new QueueGroups({
+    node,
+    nodes,
+    broker: parts.broker,
+    maxPayloadBytes,
+    maxPendingBytes: options.brokerMaxPendingBytes,
+    waitMs: options.brokerTimeoutMs,
+    dedupe: options,
+    ...(deliverHook && { delivered: (message) => deliverHook.deliver(message) }),
+    logger,
+  })
+  stops.add({ name: 'queue groups', stop: () => groups.stop() })
+  const hooked = deliverHook ? new DeliveringBroker(parts.broker, deliverHook, hearing.hasListeners) : parts.broker
+  const presence = new Presence({
+    node,
+    nodes,
+    transport,
+    limits: options,
+    lingerMs: options.presenceLingerMs,
+    maxPayloadBytes,
+    logger,
+  })
+  stops.add({ name: 'presence', stop: () => presence.stop() })
+  const occupancy = parts.occupancy && new Occupancy({ ...parts.occupancy, node, nodes, maxPayloadBytes, logger })
+  stops.add({ name: 'occupancy', stop: () => occupancy?.stop() })
+  const sessions = new SessionTable()
+  const ender = new SessionEnder(sessions)
+  stops.add({ name: 'operators', stop: () => ender.stop() })
+  const cluster = new Cluster({
+    node,
+    nodes,
+    takesPart: verifier !== undefined || options.apiKeys.length > 0,
+    maxPayloadBytes,
+    summary,
+    sessions,
+    disconnect: (target, code) => ender.disconnect(target, code),
+    revoked: () => ender.revoked(cluster.revocations),
+    logger,
+  })
+  return { nodes, groups, broker: new GroupedBroker(hooked, groups), presence, occupancy, sessions, cluster }
+}
+
+/** The one way of a message into the broker, listens of the process, and streams. */
+function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typeof assembleBetween>, stops: StopList) {
+  const { options, transport, hooks, logger, observer, tracer } = parts
+  const { broker, deadlines, groups, localListeners, measurements, router } = below
+  const { publishes, hooks: hookTimes } = measurements
+  hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
+  const metaRules = new KeyRules(options.meta)
+  const interest = new Interest({
+    router,
+    broker,
+    maxPatternBytes: options.maxPatternBytes,
+    onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+  })
+  const trusted = trustedLimits(options)
+  const pendingByCaller: PendingByCaller = new Map()
+  const author = requestAuthor(PROCESS, trusted, pendingByCaller)
+  const waitingRoom = new WaitingRoom({
+    room: broker.room,
+    maxBytes: options.brokerMaxPendingBytes,
+    warn: (facts, text) => logger.warn(facts, text),
+  })
+  const publishRates = new PublishRates()
+  const publisher = new Publisher({
+    broker,
+    groups,
+    router,
+    transport,
+    hooks,
+    waitingRoom,
+    rates: publishRates,
+    stamps: new Stamps(metaRules, Date.now),
+    timings: publishes,
+    tracer,
+    observer,
+  })
+  const addListener: Listen = async (pattern, given) =>
+    await andThen(interest.retain(pattern), ({ group }) => {
+      const listener = { ...given, pattern, group }
+      localListeners.add(listener)
+      return () => {
+        localListeners.remove(listener)
+        interest.release(pattern)
+      }
+    })
+  const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
+    addListener(pattern, { handler, onGap })
+  const isLogged = isLoggedBy(broker, options)
+  const retained = retainRulesOf(options)
+  const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
+  const streams = new Streams({
+    broker,
+    isLogged,
+    isRetained,
+    publisher,
+    author,
+    listen: addListener,
+    deadlines,
+    limits: options,
+    logger,
+  })
+  stops.add({ name: 'streams', stop: () => streams.stop() })
+  const sharedStreams = new SharedStreams({ streams, publisher, author })
+  const given = { author, trusted, pendingByCaller, publishRates, waitingRoom }
+  return { ...given, metaRules, interest, publisher, listen, isLogged, streams, sharedStreams }
+}
+
+/** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
+function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {
+  if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
+  const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
+  return (key) => rules.ruleOf(key) !== undefined
+}

@@ -1,0 +1,291 @@
+import {
+  closeCodeOf,
+  ERRORS,
+  type ErrorCode,
+  encodeServerMessage,
+  MAX_MALFORMED_MESSAGES,
+  type TextServerMessage,
+  WebMQError,
+} from 'webmq-client/protocol'
+import type { ConnectionPresence } from '../../features/presence/index.js'
+import { ConnectionGroups } from '../../features/queue-groups/index.js'
+import type { Deadline } from '../base/deadlines.js'
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
+import type { ConnectFacts, Door } from '../identity/actor.js'
+import { type PackedAddress, packAddress, unpackAddress } from '../identity/client-address.js'
+import type { Claims, Identity } from '../identity/index.js'
+import type { ConnectionId, FrameData } from '../ports/transport.js'
+import type { Author, Behind } from '../publishing/author.js'
+import type { RateGate, RateLimit } from '../publishing/publish-rates.js'
+import { Listens } from '../routing/listens.js'
+import type { SessionLimits } from './effective-limits.js'
+import { createSessionId } from './id.js'
+import type { SessionServices } from './services.js'
+import { encodeRefusal, shownError } from './shown-error.js'
+import { matchingUnits } from './work/costs.js'
+import type { SessionQueue } from './work/session-queue.js'
+
+/** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
+export type SessionState = 'authenticating' | 'active' | 'closed'
+
+/** The client is warned this long before its token expires, or at 20 % of the remaining lifetime if that is later. */
+const EXPIRY_WARNING_MS = 30_000
+const EXPIRY_WARNING_SHARE = 0.2
+
+const NO_GROUPS = { size: 0, searchCount: 0 }
+
+/** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
+export class Session implements Author {
+  readonly id = createSessionId()
+  readonly connection: ConnectionId
+  /** Unix time in milliseconds at which the connection was opened. */
+  readonly openedAtMs: number
+  readonly services: SessionServices
+  readonly #address: PackedAddress
+  #state: SessionState = 'authenticating'
+  #identity: Identity | undefined
+  #listens: Listens | undefined
+  #ownPresence: ConnectionPresence | undefined
+  #ownGroups: ConnectionGroups | undefined
+  #deadline: Deadline | undefined
+  #malformedCount = 0
+  /** Of the upgrade request, for the hook `connect`, until it was asked. */
+  #facts: ConnectFacts | undefined
+  pendingBytes = 0
+  requestCount = 0
+  /** Messages of the client so far. */
+  receivedCount = 0
+
+  /** @param address The client's address, or an empty text when it is not known. */
+  constructor(connection: ConnectionId, services: SessionServices, address: string) {
+    this.connection = connection
+    this.openedAtMs = services.now()
+    this.services = services
+    this.#address = packAddress(address)
+  }
+
+  /** The client's IP address as text; empty when it is not known. Cost: the text is put together anew. */
+  get address(): string {
+    return unpackAddress(this.#address)
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  get door(): Door {
+    return this.services.door ?? 'websocket'
+  }
+
+  get isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
+  get limits(): SessionLimits {
+    const { limits } = this.services
+    return this.#identity?.limits === undefined ? limits.defaults : limits.of(this.#identity)
+  }
+
+  get wasActive(): boolean {
+    return this.#identity !== undefined
+  }
+
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
+  }
+
+  get userId(): string | undefined {
+    return this.#identity?.userId
+  }
+
+  /** Present while hooks want them. */
+  get claims(): Claims | undefined {
+    return this.#identity?.claims
+  }
+
+  /** Use it at once, do not keep it. */
+  get meter(): SessionQueue<Session> {
+    return this.services.turns.queueOf(this)
+  }
+
+  get listens(): Listens {
+    this.#listens ??= new Listens(this.connection, this.services)
+    return this.#listens
+  }
+
+  get ownPresence(): ConnectionPresence {
+    this.#ownPresence ??= this.services.presence.of(this.connection)
+    return this.#ownPresence
+  }
+
+  get ownGroups(): ConnectionGroups {
+    this.#ownGroups ??= new ConnectionGroups(this.connection, this.services)
+    return this.#ownGroups
+  }
+
+  get groupCounts(): Pick<ConnectionGroups, 'size' | 'searchCount'> {
+    return this.#ownGroups ?? NO_GROUPS
+  }
+
+  /** How busy the connection is, to compare it with others: its patterns, and the messages that it sends per minute. */
+  get load(): number {
+    const minutes = Math.max(1, (this.services.now() - this.openedAtMs) / 60_000)
+    return this.listenCount + this.receivedCount / minutes
+  }
+
+  /** Number of patterns that the connection listens to, queue groups included. */
+  get listenCount(): number {
+    return (this.#listens?.size ?? 0) + (this.#ownGroups?.size ?? 0)
+  }
+
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
+  }
+
+  publishGateOf(limit: RateLimit): RateGate {
+    return this.meter.publishGateOf(limit)
+  }
+
+  /** When the message at hand arrived, if it has waited behind others. As `performance.now()`. */
+  get arrivedMs(): number | undefined {
+    return this.meter.arrivedMs
+  }
+
+  hold(decided: Promise<void>, behind?: Behind): void {
+    this.services.hold(this, decided, behind)
+  }
+
+  charge(units: number): void {
+    this.meter.charge(units)
+  }
+
+  matched(stepCount: number): void {
+    if (stepCount > 0) this.charge(matchingUnits(stepCount))
+  }
+
+  reply(message: TextServerMessage): void {
+    const { encode = encodeServerMessage } = this.services
+    this.replyEncoded(encode(message))
+  }
+
+  replyEncoded(data: FrameData): void {
+    this.services.transport.send(this.connection, data, false)
+  }
+
+  /** Ends the session unless the client sends a token within `authTimeoutMs`. */
+  awaitToken(): void {
+    this.#setDeadline(this.services.now() + this.limits.authTimeoutMs, () => {
+      this.services.measurements.missingTokenCount++
+      this.services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
+      this.end('E_AUTH_TIMEOUT')
+    })
+  }
+
+  /** Keeps what the hook `connect` will see of the upgrade request. */
+  remember(facts: ConnectFacts): void {
+    this.#facts = facts
+  }
+
+  /**
+   * Asks the hook `connect`, if there is one, then continues the session with the identity that it gives.
+   * @throws {WebMQError} As {@link authenticate}, and those of the hook.
+   */
+  admit(identity: Identity): MaybePromise<void> {
+    const { hooks } = this.services
+    if (hooks?.has('connect') !== true) return this.authenticate(identity)
+    const facts = this.#facts
+    this.#facts = undefined
+    return andThen(hooks.connect(this, identity, facts), (given) => {
+      if (!this.isClosed) this.authenticate(given)
+    })
+  }
+
+  authenticate(identity: Identity): void {
+    if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
+      throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
+    }
+    if (this.services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
+    // Counted once; `release` ends it.
+    const isFirst = this.#identity === undefined
+    if (isFirst && identity.userId !== undefined) {
+      const { limits, users } = this.services
+      users.enter(identity.userId, limits.of(identity).maxConnectionsPerUser)
+    }
+    this.#identity = identity
+    this.#state = 'active'
+    this.#clearDeadline()
+    if (isFirst) this.services.observer?.connected?.(this)
+    const { expiresAtMs } = identity
+    if (expiresAtMs === undefined) return
+    const lifeMs = expiresAtMs - this.services.now()
+    const warningMs = Math.min(EXPIRY_WARNING_MS, lifeMs * EXPIRY_WARNING_SHARE)
+    this.#setDeadline(expiresAtMs - warningMs, () => {
+      this.reply({ verb: 'expiring', inMs: this.expiresInMs() ?? 0 })
+      this.#setDeadline(expiresAtMs, () => this.end('E_TOKEN_EXPIRED'))
+    })
+  }
+
+  expiresInMs(): number | undefined {
+    const expiresAtMs = this.#identity?.expiresAtMs
+    return expiresAtMs === undefined ? undefined : Math.max(0, Math.round(expiresAtMs - this.services.now()))
+  }
+
+  /** What the connection has begun, and a new identity may not allow. */
+  get held(): {
+    readonly listens: Listens | undefined
+    readonly groups: ConnectionGroups | undefined
+    readonly presence: ConnectionPresence | undefined
+  } {
+    return { listens: this.#listens, groups: this.#ownGroups, presence: this.#ownPresence }
+  }
+
+  /** Answers a refused message, and returns the error as the client sees it. */
+  refuse(error: unknown, id: string | undefined): WebMQError {
+    const known = shownError(error, this.id, this.services.logger)
+    this.replyEncoded(encodeRefusal(known, id, this.services.encode))
+    return known
+  }
+
+  /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */
+  countMalformed(): void {
+    if (++this.#malformedCount >= MAX_MALFORMED_MESSAGES) this.end('E_PROTOCOL_VIOLATION')
+  }
+
+  /** Sends `bye` and closes the connection with the error's close code, after everything that is queued. */
+  end(code: ErrorCode, retryAfterMs?: number): void {
+    if (this.isClosed) return
+    const closeCode = closeCodeOf(code) ?? closeCodeOf('E_INTERNAL') ?? 1011
+    this.reply({ verb: 'bye', code: closeCode, ...(retryAfterMs === undefined ? undefined : { retryAfterMs }) })
+    this.services.transport.close(this.connection, closeCode, ERRORS[code].message)
+    this.#state = 'closed'
+    this.#clearDeadline()
+  }
+
+  /**
+   * The connection has closed: frees everything that was held for it.
+   * @param isWanted The client closed it for good, and will not come back to this session.
+   */
+  release(isWanted: boolean): void {
+    this.#state = 'closed'
+    this.#clearDeadline()
+    if (this.userId !== undefined) this.services.users.leave(this.userId)
+    this.services.userListens.add(this.userId, -this.listenCount)
+    this.services.turns.release(this)
+    this.services.drains.release(this.connection)
+    this.services.replays.release(this.connection)
+    this.#ownGroups?.close()
+    this.#listens?.close()
+    this.#ownPresence?.close(isWanted)
+  }
+
+  #setDeadline(atMs: number, fire: () => void): void {
+    this.#clearDeadline()
+    this.#deadline = this.services.deadlines.set(atMs, fire)
+  }
+
+  #clearDeadline(): void {
+    if (this.#deadline !== undefined) this.services.deadlines.clear(this.#deadline)
+    this.#deadline = undefined
+  }
+}

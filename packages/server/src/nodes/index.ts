@@ -1,6 +1,0 @@
-export { type Fields, isCount, listOf, type NodeMessage } from './node-message.js'
-export type { NodeTable } from './node-table.js'
-export { Nodes } from './nodes.js'
-export { PartSender } from './part-sender.js'
-export { SharedTable, type TableEntries } from './shared-table.js'
-export type { TableChange } from './table-copy.js'
