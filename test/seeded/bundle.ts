@@ -36,6 +36,7 @@ export async function bundlePlays(outfile: string, patches: readonly Patch[] = [
     alias: {
       ws: path.join(FOLDER, 'virtual-ws.ts'),
       'webmq-conformance': path.join(ROOT, 'packages/conformance/src/index.ts'),
+      'webmq-server/ports': path.join(ROOT, 'packages/server/src/kernel/ports/index.ts'),
     },
     banner: {
       js: "import { createRequire as madeRequire } from 'node:module'\nconst require = madeRequire(import.meta.url)",

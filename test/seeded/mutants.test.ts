@@ -9,7 +9,7 @@ import { MUTANTS } from './mutants.js'
 const run = promisify(execFile)
 
 /** As deep as `packages/server/dist/doors/cli`, so that the server finds its manifest and the libraries of brokers. */
-const FOLDER = path.resolve('packages/server/node_modules/.seeded/plays')
+const FOLDER = path.resolve('packages/server/node_modules/.seeded/mutants')
 /** Schedules in which a mutant must be found. */
 const MAX_SCHEDULES = 2_000
 const FIRST_SEED = 1
