@@ -27,6 +27,8 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'needs a cluster': commands(/^(kubectl|helm) /),
   // test/deploy/manifests.test.ts verifies the unit.
   'changes the machine': commands(/^(systemctl|mkcert -install|rustup|pip install cargo-zigbuild) ?/),
+  // rabbitmq-lost-stream.test.ts gives RabbitMQ the same expressions.
+  'needs a RabbitMQ': commands(/^rabbitmqctl eval /),
   'needs a public name': commands(/^certbot /),
   // npm test, test:all, test:soak and CI run them; the fuzzers, the bench and other platforms take longer still.
   'takes minutes': commands(

@@ -122,7 +122,7 @@ const OTHERS = [
     'systemctl enable',
     'git clone',
   ],
-  ...['certbot certonly', 'mkcert -install', 'webmq-loadgen'],
+  ...['certbot certonly', 'mkcert -install', 'rabbitmqctl eval', 'webmq-loadgen'],
 ]
 
 it.each(commands)('$place: what is named by $words', ({ words, folder }) => {
