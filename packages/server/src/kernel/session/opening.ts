@@ -61,10 +61,12 @@ export function askToListen(session: Session, request: ListenRequest): MaybeProm
   const { hooks } = session.services
   if (hooks === undefined) return
   const { patterns, range } = request
-  const askFrom = (index: number): MaybePromise<void> => {
-    const pattern = patterns[index]
-    if (pattern === undefined || session.isClosed) return
-    return andThen(hooks.listen(session, 'listen', pattern, isRangeAsked(range)), () => askFrom(index + 1))
+  const askFrom = (first: number): MaybePromise<void> => {
+    // Hooks that answer at once are asked in a loop: a client chooses how many patterns there are.
+    for (let index = first; index < patterns.length && !session.isClosed; index++) {
+      const asked = hooks.listen(session, 'listen', patterns[index] ?? '', isRangeAsked(range))
+      if (isPromise(asked)) return asked.then(() => askFrom(index + 1))
+    }
   }
   return askFrom(0)
 }
