@@ -12,6 +12,12 @@ async function removeLostStream(service: RabbitmqService, queue: string): Promis
     .catch(() => service.ctl('eval', `rabbit_amqqueue:internal_delete(${name}, <<"operator">>).`))
 }
 
+/** What a node is told: RabbitMQ 4.3 ends the connection instead of an answer. */
+async function lossOf(service: RabbitmqService, queue: string): Promise<RegExp> {
+  const isOld = /^(3|4\.[0-2])\./.test(await service.ctl('version'))
+  return isOld ? new RegExp(`of durable queue '${queue}' in vhost '/' is down or inaccessible`) : /INTERNAL_ERROR/
+}
+
 // RabbitMQ loses it when it is killed within half a second after its first stream was declared, and at times on a full disk.
 it('is unavailable while RabbitMQ has lost track of its streams, and has a new log when the stream was removed', async () => {
   const service = await startRabbitmq({ isPrivate: true })
@@ -24,11 +30,12 @@ it('is unavailable while RabbitMQ has lost track of its streams, and has a new l
   const position = await broker.position()
   await broker.stop()
   await service.ctl('eval', 'ra:force_delete_server(coordination, {rabbit_stream_coordinator, node()}).')
+  const loss = await lossOf(service, `${namespace}.log`)
   for (let restart = 1; restart <= 2; restart++) {
     await service.restart()
     await expect(startNode(options(namespace))).rejects.toMatchObject({
       code: 'E_BROKER_UNAVAILABLE',
-      message: expect.stringContaining(`of durable queue '${namespace}.log' in vhost '/' is down or inaccessible`),
+      message: expect.stringMatching(loss),
     })
   }
   await startNode(options(newNamespace()))
