@@ -58,7 +58,7 @@ export class PendingPublishes implements BrokerRoom {
   /** Whether the broker refuses messages for now. A link may report it before it is used. */
   isBlocked = false
   readonly #pace: PublishPace
-  /** Sequence of the last message that a link has sent. */
+  /** Sequence of the last message that this link has sent. */
   #sentSequence = 0
 
   /** @param away Makes the error of what the broker did not get. */
@@ -100,8 +100,10 @@ export class PendingPublishes implements BrokerRoom {
     if (!this.isBlocked) this.#sendAfter(0)
   }
 
+  /** What the link has sent and the broker has not accepted is sent again by the next one, whenever that takes messages. */
   lose(): void {
     this.#link = undefined
+    this.#sentSequence = 0
     this.isBlocked = false
     this.onRoom?.()
   }
