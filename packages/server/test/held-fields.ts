@@ -98,7 +98,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/nodes/nodes.ts #topics': 'constant',
   'features/nodes/part-sender.ts #askers': '1,024 nodes',
   'features/nodes/part-sender.ts #served': '1,024 nodes',
-  'features/nodes/peers.ts #told': '1,024',
+  'features/nodes/peers.ts #logged': '1,024',
   'features/nodes/peers.ts byName': '1,024; a lease ends each',
   'features/nodes/shared-table.ts #copies': '1,024 nodes',
   'features/nodes/shared-table.ts #pending': '10,000; on a node without others too',
@@ -159,7 +159,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/replay/flow.ts #waiting': 'requests of one connection that run at a time',
   'kernel/replay/sender.ts #flows': 'open connections',
   'kernel/routing/delivery.ts #numbers': '65,536',
-  'kernel/routing/gap-announcer.ts #untold': 'patterns of the node',
+  'kernel/routing/gap-announcer.ts #unannounced': 'patterns of the node',
   'kernel/routing/in-process/listeners.ts #byGroup':
     'listens of the application, and watched streams: maxStreamsPerNode',
   'kernel/routing/in-process/listeners.ts #missed': 'the same, of one turn',
