@@ -39,6 +39,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'adapters/brokers/mesh/send-batch.ts #dirty': 'peers, of one turn',
   'adapters/brokers/mesh/send-batch.ts #unsettled': 'publishes that wait: brokerMaxPendingBytes',
   'adapters/brokers/nats/log.ts #asked': 'publishes that wait; ends with the link',
+  'adapters/brokers/nats/log.ts #duplicates': 'publishes that wait; ends with the link',
   'adapters/brokers/nats/log.ts #sent': 'publishes that wait: brokerMaxPendingBytes',
   'adapters/brokers/nats/sender.ts #queue': 'publishes that wait: brokerMaxPendingBytes',
   'adapters/brokers/nats/subjects.ts #keys': '16,384',
