@@ -197,17 +197,19 @@ async function play(
   /** Whether all nodes have what the broker has sent, a moment after it has sent nothing more. */
   const areUp = () =>
     [...servers.values()].every(({ broker }) => broker instanceof RemoteBroker && broker.status === 'up')
+  /** A node that has less than another one vouches for what is left, until that one is back. A busy broker sends late. */
+  const haveSame = () =>
+    new Set([...servers.values()].map(({ broker }) => JSON.stringify(broker.position?.() ?? ''))).size === 1
   const endBroker = () => {
     const lostCount = isLossy && areUp() ? random.pick([1, 3, 8, 40]) : 0
     const awayMs = random.integer(20, 500)
     const end = () => {
       if (!broker.isUp) return
-      const lessCount = areUp() ? lostCount : 0
+      const lessCount = areUp() && haveSame() ? lostCount : 0
       fault(`end the broker, less ${lessCount}`, ['broker'], nowMs() + awayMs)
       broker.end(lessCount)
       setTimeout(() => broker.start(), awayMs)
     }
-    // A node that has less than another one vouches for what is left, until that one is back.
     if (lostCount > 0 && broker.isUp) setTimeout(end, broker.drain())
     else end()
   }
@@ -215,10 +217,11 @@ async function play(
   const endAll = () => {
     if (!areUp() || !broker.isUp) return
     setTimeout(() => {
+      const lessCount = haveSame() ? NODES.length : 0
       for (const name of NODES) killNode(name)
       const awayMs = random.integer(20, 500)
-      fault(`end the broker, less ${NODES.length}`, ['broker', 'broker-data'], nowMs() + awayMs)
-      broker.end(NODES.length)
+      fault(`end the broker, less ${lessCount}`, ['broker', 'broker-data'], nowMs() + awayMs)
+      broker.end(lessCount)
       setTimeout(() => broker.start(), awayMs)
     }, broker.drain())
   }
