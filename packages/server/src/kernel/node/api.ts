@@ -6,7 +6,7 @@ import {
   validateKey,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { RoutedNode } from '../../doors/http/api/handlers/handler.js'
+import type { FeatureRoutes, RoutedNode } from '../../doors/http/api/handlers/handler.js'
 import { copyBytes } from '../base/copy-bytes.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
@@ -27,8 +27,8 @@ import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
-  /** Loaded for the first request. */
-  #routes: ReturnType<RoutedNode['routes']> | undefined
+  /** Loaded for the first request, or for the next one if that failed. */
+  #routes: FeatureRoutes | undefined
 
   constructor(parts: ServerNodeParts, rooms: Rooms) {
     this.#parts = parts
@@ -70,7 +70,7 @@ export class NodeApi {
           ...read,
           position: formatPosition(position),
         })),
-      routes: () => (this.#routes ??= routesOf(this.#rooms.features)),
+      routes: async () => (this.#routes ??= await routesOf(this.#rooms.features)),
       patterns: () => router.routes(),
     }
   }

@@ -18,7 +18,7 @@ import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
 import type { HttpContext } from '../context.js'
 import { allowOrigin, answerPreflight, sendError, sendJson, sendText } from '../responses.js'
-import type { RoutedNode } from './handlers/handler.js'
+import type { FeatureRoute, RoutedNode } from './handlers/handler.js'
 import { type Call, type Handler, handlers, RawAnswer } from './handlers/index.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
 import type { BodySize, Route } from './route.js'
@@ -73,6 +73,9 @@ const ACTIONS: { readonly [Name in RouteName]?: ObservedAction } = {
   writeStream: 'stream',
   readStream: 'read',
 }
+
+/** The other routes are those of features. */
+const OWN: { readonly [Name in RouteName]?: unknown } = handlers
 
 const TABLE = new Map<string, Map<string, Found>>()
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
@@ -189,7 +192,7 @@ export class HttpApi {
     const handle = async (body: unknown) => {
       const node = this.#context.node()
       if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
-      const handler = { ...handlers, ...(name in handlers ? {} : await node.routes()) }[name] as Handler<RouteName>
+      const handler = (OWN[name] ?? (await node.routes())[name as FeatureRoute]) as Handler<RouteName>
       // The table has checked each part against the shapes that the handler's types come from.
       return handler({ ...this.#context, node }, {
         caller,

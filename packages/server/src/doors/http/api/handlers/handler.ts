@@ -52,7 +52,7 @@ export type Handler<Name extends RouteName> = (
 type Handlers<Name extends RouteName> = { readonly [R in Name]: Handler<R> }
 
 /** Routes that features answer. */
-type FeatureRoute =
+export type FeatureRoute =
   | 'presence'
   | 'writeStream'
   | 'readStream'
