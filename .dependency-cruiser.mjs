@@ -9,17 +9,15 @@ export const FLOORS = {
     ['doors/cli', 'index'],
     ['create-server'],
     ['kernel/node'],
+    [
+      ...['features/hooks', 'features/operators', 'features/outbox', 'features/presence', 'features/queue-groups'],
+      'features/streams',
+    ],
+    ['features/feature'],
     ['doors/http', 'kernel/session'],
-    ['features/streams'],
     ['doors/options', 'kernel/publishing'],
-    [
-      ...['adapters/brokers', 'features/hooks', 'features/observing', 'features/operators', 'features/presence'],
-      ...['features/queue-groups', 'kernel/routing'],
-    ],
-    [
-      ...['adapters/transports', 'features/nodes', 'features/outbox'],
-      ...['kernel/identity', 'kernel/patterns', 'kernel/replay'],
-    ],
+    ['adapters/brokers', 'features/observing', 'kernel/routing'],
+    ['adapters/transports', 'features/nodes', 'kernel/identity', 'kernel/patterns', 'kernel/replay'],
     ['kernel/ports'],
     ['kernel/base'],
   ],
@@ -176,6 +174,13 @@ export default {
       comment: 'But for the commands that are clients, which import it lazily.',
       from: { path: '^packages/server/src/', pathNot: `^packages/server/src/doors/cli/client/|${TESTS}` },
       to: { path: '^packages/(client|bench|conformance|services)/', pathNot: '^packages/client/(src|dist)/protocol/' },
+    },
+    {
+      name: 'one-file-names-the-features',
+      comment: 'kernel/node/features.ts alone imports their rows; the kernel reads them from its table (ADR 78).',
+      severity: 'error',
+      from: { path: '^packages/server/src/', pathNot: `^packages/server/src/kernel/node/features\\.ts$|${TESTS}` },
+      to: { path: '^packages/server/src/features/.+/row\\.ts$' },
     },
     {
       name: 'only-the-composition-root-knows-adapters',

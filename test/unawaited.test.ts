@@ -39,9 +39,9 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'features/queue-groups/hand-over.ts: this.#groups.whenCurrent': 'has a timeout, and never fails',
   'features/queue-groups/local-member.ts: this.#handle': 'catches what the handler throws',
   'features/queue-groups/queue-groups.ts: this.#table.open': 'as a topic',
+  'features/queue-groups/verbs.ts: reply.then': 'a reply that does not come is a value',
   'kernel/session/dispatcher.ts: pending.finally': 'what a hook throws is answered before',
   'kernel/session/dispatcher.ts: settled.finally': 'what a handler throws is answered before',
-  'kernel/session/handlers/request.ts: reply.then': 'a reply that does not come is a value',
   'features/streams/writer.ts: this.#broken': 'its write is caught',
   'features/streams/writer.ts: this.#pump': 'what is refused rejects the appends',
 }

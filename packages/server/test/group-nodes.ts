@@ -1,11 +1,13 @@
 import { Nodes } from '../src/features/nodes/index.js'
+import type { SlotName } from '../src/features/queue-groups/group-message.js'
 import {
   type GroupMember,
   type GroupMessage,
   type RequestTicket,
   slotIdOf,
 } from '../src/features/queue-groups/group-message.js'
-import { GroupedBroker, QueueGroups, type SlotName } from '../src/features/queue-groups/index.js'
+import { GroupedBroker } from '../src/features/queue-groups/grouped-broker.js'
+import { QueueGroups } from '../src/features/queue-groups/queue-groups.js'
 import type { Broker, OutboundMessage } from '../src/kernel/ports/broker.js'
 
 /** A message that a member got. */

@@ -120,6 +120,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/ports/dedupe-window.ts #timesMs': 'those of #ids',
   'kernel/ports/history-rules.ts #byKey': '10,000',
   'kernel/ports/retain-rules.ts #byKey': '10,000',
+  'features/presence/presence.ts #byConnection': 'open connections that have used presence',
   'features/presence/connection.ts #present': 'presenceMaxKeysPerConnection',
   'features/presence/connection.ts #watched': 'presenceMaxKeysPerConnection',
   'features/presence/local-members.ts #byAddress':
@@ -146,6 +147,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
     'users with a limit who published in the last 10 s, or whose gate is not full',
   'kernel/publishing/waiting-room.ts #places':
     'one of each connection and request that waits, brokerMaxPendingBytes in all',
+  'features/queue-groups/row.ts #byConnection': 'open connections that have used queue groups',
   'features/queue-groups/connection.ts #names': 'maxListensPerConnection',
   'features/queue-groups/answers.ts #byNode': 'nodes, of one turn',
   'features/queue-groups/hand-over.ts #pending': '65,536 and brokerMaxPendingBytes; each has a timeout',
@@ -177,9 +179,9 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/session/inbox.ts #waiting': 'MAX_WAITING_BYTES of each connection',
   'kernel/session/sse/listens.ts #logged': 'patterns of one request',
   'kernel/session/sse/listens.ts #missed': 'patterns of one request',
-  'kernel/session/sse/stream-feed.ts #byConnection': 'open connections',
-  'kernel/session/sse/stream-feed.ts #byKey': 'streams that open connections follow',
-  'kernel/session/sse/stream-feed.ts #readers': 'open connections',
+  'features/streams/feed.ts #byConnection': 'open connections',
+  'features/streams/feed.ts #byKey': 'streams that open connections follow',
+  'features/streams/feed.ts #readers': 'open connections',
   'kernel/session/table.ts #byConnection': 'open connections',
   'kernel/session/work/session-queue.ts #runs': '1 MiB and one message',
   'kernel/session/work/turns.ts #exhausted': 'open connections',

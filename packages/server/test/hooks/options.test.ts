@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { isForThisMachineOnly } from '../../src/doors/options/access.js'
 import { resolveOptions } from '../../src/doors/options/options.js'
-import { loadHooks } from '../../src/features/hooks/index.js'
+import { loadHooks } from '../../src/features/hooks/load-hooks.js'
 import { createServer, type ServerOptions } from '../../src/index.js'
 import { runCli } from '../cli/process.js'
 

@@ -1,4 +1,4 @@
-import type { HookMessage, HookName, Hooks, PresenceRequest } from '../../src/features/hooks/hooks.js'
+import type { HookMessage, HookName, Hooks, PresenceRequest } from '../../src/doors/options/hooks.js'
 import type { Backend } from '../hooks/backend.js'
 import { type Door, type Expected, inTextFrame, isTooDeep, isUnspeakable, memberOutcome } from './door.js'
 import type { House } from './house.js'

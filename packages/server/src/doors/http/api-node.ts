@@ -1,11 +1,8 @@
-import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
+import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { ObservedAction, OperatorAction } from '../../features/observing/observer.js'
-import type { Cluster } from '../../features/operators/index.js'
-import type { SharedStreams } from '../../features/streams/shared-streams.js'
-import type { StreamStops } from '../../features/streams/stops.js'
-import type { Streams } from '../../features/streams/streams.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Actor } from '../../kernel/identity/actor.js'
+import type { Revocations } from '../../kernel/identity/revocations.js'
 import type { InboundMessage, Reader, ReadRange } from '../../kernel/ports/broker.js'
 import type { Author } from '../../kernel/publishing/author.js'
 import type { Publisher } from '../../kernel/publishing/publisher.js'
@@ -27,18 +24,13 @@ export interface LoggedMessages {
 /** What HTTP asks of a node. */
 export interface ApiNode {
   readonly name: string
-  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
-  /** Streams with many writers, and all streams for those who read them as bytes. */
-  readonly sharedStreams: SharedStreams
   /** A caller as a publisher, with its limits and what of it waits, and as a reader, who pays. @param isGone Default: never. */
   authorOf(actor: Actor, isGone?: () => boolean): Author
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   operated(actor: Actor, action: OperatorAction, target: string): void
-  readonly streams: Pick<Streams, 'write' | 'read'>
-  readonly streamStops: Pick<StreamStops, 'begin' | 'answer'>
   read(range: ReadRange, key: string, reader: Reader): MaybePromise<LoggedMessages>
-  presence(key: string): MaybePromise<readonly PresenceMember[]>
   /** A row for each pattern and variant. */
   patterns(): Iterable<ListedPattern>
 }

@@ -64,7 +64,7 @@ export class Callers {
       if (this.#isApiKey(credential)) return operatorAt(address)
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
       const identity = await verifier.verify(credential)
-      if (node()?.cluster.revocations.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
+      if (node()?.revocations.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
       return clientOverHttp(identity, address)
     }
     if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')

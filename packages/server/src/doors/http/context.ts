@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HookCalls } from '../../features/hooks/index.js'
 import type { Health } from '../../features/observing/health/readiness.js'
 import type { Logger } from '../../kernel/base/logger.js'
+import type { HookPort } from '../../kernel/identity/hook-port.js'
 import type { TokenVerifier } from '../../kernel/identity/index.js'
 import type { TrustedProxies } from '../../kernel/identity/trusted-proxies.js'
 import type { LocalHandler } from '../../kernel/routing/in-process/listeners.js'
@@ -18,17 +18,17 @@ export interface MetricsPage {
 }
 
 /** The server that HTTP speaks for. Functions are read at each request. */
-export interface HttpContext {
+export interface HttpContext<Node = ApiNode> {
   /** Reloads change them in place. */
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   /** Absent when nobody wants to be asked. Operators are not asked about. */
-  readonly hooks: HookCalls | undefined
+  readonly hooks: HookPort | undefined
   readonly proxies: TrustedProxies
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   /** Absent until the node runs. */
-  readonly node: () => ApiNode | undefined
+  readonly node: () => Node | undefined
   readonly health: () => Health
   readonly metrics: () => Promise<MetricsPage>
   /** See {@link Transport.takeStream}; `undefined` without one. */

@@ -1,6 +1,7 @@
 import { isLoopback } from '../../kernel/identity/loopback.js'
 import { AdminPage } from './admin/page.js'
 import type { HttpApi } from './api/api.js'
+import type { RoutedNode } from './api/handlers/handler.js'
 import { Callers } from './caller.js'
 import type { HttpContext } from './context.js'
 import { HttpFrontend } from './frontend.js'
@@ -19,7 +20,7 @@ export interface ServerHttp {
 const ADMIN_LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxBusyMs: 3_600_000 }
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
-export function createHttp(context: HttpContext): ServerHttp {
+export function createHttp(context: HttpContext<RoutedNode>): ServerHttp {
   const { options } = context
   const callers = new Callers(context)
   let api: HttpApi | undefined

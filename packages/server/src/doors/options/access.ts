@@ -1,6 +1,6 @@
-import { webhookEventsOf } from '../../features/hooks/index.js'
 import type { OwnHosts } from '../../kernel/identity/origin.js'
 import type { ResolvedOptions } from './server-options.js'
+import { webhookEventsOf } from './webhook.js'
 
 export interface OriginPolicy {
   /** Origins that may connect in addition to the server's own. */

@@ -2,14 +2,13 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { historyOf } from 'webmq-conformance'
 import { MemoryBroker } from '../../adapters/brokers/memory/broker.js'
-import type { WebhookOptions } from '../../features/hooks/index.js'
-import type { OutboxOptions } from '../../features/outbox/outbox.js'
 import type { JwtOptions } from '../../kernel/identity/index.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import { resolveOptions } from './options.js'
 import { warningsOf } from './rules.js'
 import {
   type MeshOptions,
+  type OutboxOptions,
   type ResolvedOptions,
   type ServerOptions,
   type TlsFiles,
@@ -17,6 +16,7 @@ import {
 } from './server-options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
+import type { WebhookOptions } from './webhook.js'
 
 const SPECS: readonly OptionSpec[] = OPTIONS
 const SECRET = 'a secret that is long enough for HS256'

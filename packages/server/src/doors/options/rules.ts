@@ -1,7 +1,6 @@
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
-import { webhookEventsOf } from '../../features/hooks/index.js'
 import { invalidOption } from '../../kernel/base/invalid-option.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../../kernel/identity/index.js'
 import { isLoopback } from '../../kernel/identity/loopback.js'
@@ -12,6 +11,7 @@ import { isIdentifying } from './access.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions, ServerOptions, TlsFiles } from './server-options.js'
 import { MAX_URGENT_PATTERN_COUNT } from './table/checks.js'
+import { webhookEventsOf } from './webhook.js'
 
 export function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
   const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options

@@ -1,9 +1,9 @@
-import type { Hooks, WebhookOptions } from '../../features/hooks/index.js'
-import type { OutboxOptions } from '../../features/outbox/outbox.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { JwtOptions } from '../../kernel/identity/index.js'
 import type { Broker } from '../../kernel/ports/broker.js'
+import type { Hooks } from './hooks.js'
 import type { TableOptions } from './table.js'
+import type { WebhookOptions } from './webhook.js'
 
 /**
  * Options of {@link createServer}; all are optional. `docs/configuration.md` describes each option and the failure that it
@@ -46,6 +46,18 @@ export interface TlsFiles {
 export function tlsFilesOf({ certFile, keyFile }: TlsFiles): readonly { certFile: string; keyFile: string }[] {
   const keyFiles = [keyFile].flat()
   return [certFile].flat().map((file, index) => ({ certFile: file, keyFile: keyFiles[index] ?? '' }))
+}
+
+/** Options of the outbox. */
+export interface OutboxOptions {
+  /** `postgres://user:password@host:5432/database`. */
+  readonly url: string
+  /** Default 1,000. */
+  readonly pollMs?: number | undefined
+  /** Rows that are read and published at once; default 500. */
+  readonly maxBatchRows?: number | undefined
+  /** Bytes of their payloads; default 4 MiB. */
+  readonly maxBatchBytes?: number | undefined
 }
 
 /** How a node takes part in a mesh. */

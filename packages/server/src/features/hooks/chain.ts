@@ -4,8 +4,8 @@ import { HookRefusal } from '../../kernel/base/hook-refusal.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
+import type { HookName, HookOutcome } from '../../kernel/identity/hook-port.js'
 import { NonsenseError } from './answers.js'
-import type { HookName } from './hooks.js'
 
 export interface Link<Request> {
   /** Where it comes from, for the log. */
@@ -14,8 +14,6 @@ export interface Link<Request> {
   readonly timeoutMs: number
   readonly call: (request: Request) => unknown
 }
-
-export type HookOutcome = 'ok' | 'refused' | 'failed'
 
 export interface ChainContext<Request> {
   readonly name: HookName

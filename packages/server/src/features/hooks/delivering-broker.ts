@@ -1,19 +1,19 @@
 import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import type { HookPort } from '../../kernel/identity/hook-port.js'
 import type { Broker, BrokerSink, InboundMessage, Reader, ReadRange, ReadResult } from '../../kernel/ports/broker.js'
 import { BrokerFilter } from '../../kernel/ports/broker-filter.js'
 import { isReserved } from '../../kernel/ports/reserved-keys.js'
-import type { HookCalls } from './hook-calls.js'
 
 /**
  * The same broker, whose messages pass the hook `deliver` on their way to this node: live ones and those of the log. A
  * message for which the hook fails is refused: its listeners are told of a gap.
  */
 export class DeliveringBroker extends BrokerFilter {
-  readonly #hooks: Pick<HookCalls, 'deliver'>
+  readonly #hooks: Pick<HookPort, 'deliver'>
   readonly #hasListeners: (key: string) => boolean
 
   /** @param hasListeners Whether anyone on this node listens to the key: the hook is not asked for nobody. */
-  constructor(broker: Broker, hooks: Pick<HookCalls, 'deliver'>, hasListeners: (key: string) => boolean) {
+  constructor(broker: Broker, hooks: Pick<HookPort, 'deliver'>, hasListeners: (key: string) => boolean) {
     super(broker)
     this.#hooks = hooks
     this.#hasListeners = hasListeners
@@ -42,7 +42,7 @@ export class DeliveringBroker extends BrokerFilter {
   }
 }
 
-function hookedResult(result: ReadResult, hooks: Pick<HookCalls, 'deliver'>): ReadResult {
+function hookedResult(result: ReadResult, hooks: Pick<HookPort, 'deliver'>): ReadResult {
   const messages: InboundMessage[] = []
   let hasFailed = false
   for (const message of result.messages) {

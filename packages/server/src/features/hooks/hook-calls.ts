@@ -1,22 +1,24 @@
+import type { DisconnectNotice, HookClient, Hooks, ListenRequest } from '../../doors/options/hooks.js'
 import type { Deadlines } from '../../kernel/base/deadlines.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import { andThen, isPromise, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import { type Actor, type ConnectFacts, isTrusted } from '../../kernel/identity/actor.js'
+import {
+  HOOK_NAMES,
+  type HookCounts,
+  type HookName,
+  type HookOutcome,
+  type HookPort,
+  NO_HOOK_COUNTS,
+  type PublishChange,
+} from '../../kernel/identity/hook-port.js'
 import type { Identity } from '../../kernel/identity/index.js'
-import type { InboundMessage } from '../../kernel/ports/broker.js'
+import type { Broker, InboundMessage } from '../../kernel/ports/broker.js'
 import type { WordLimits } from '../../kernel/ports/word-limits.js'
 import { readAnswer } from './answers.js'
-import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
-import type { DisconnectNotice, HookClient, HookName, Hooks, ListenRequest } from './hooks.js'
-import { HOOK_NAMES } from './load-hooks.js'
-import {
-  Asked,
-  AskedConnect,
-  AskedDeliver,
-  AskedPresence,
-  AskedPublish,
-  type PublishChange,
-} from './message-requests.js'
+import { Chain, type ChainContext, type Link } from './chain.js'
+import { DeliveringBroker } from './delivering-broker.js'
+import { Asked, AskedConnect, AskedDeliver, AskedPresence, AskedPublish } from './message-requests.js'
 
 /** Hooks of one place: those of the process, or a webhook. */
 export interface HookSource {
@@ -39,18 +41,11 @@ export interface HookCallsContext {
   readonly now: () => number
 }
 
-export type HookCounts = Readonly<Record<HookName, Readonly<Record<HookOutcome, number>>>>
-
-/** Those of a server without hooks: a series of a metric begins at 0. */
-export const NO_HOOK_COUNTS = Object.fromEntries(
-  HOOK_NAMES.map((name) => [name, { ok: 0, refused: 0, failed: 0 }]),
-) as HookCounts
-
 /**
  * Asks the hooks of all sources about clients, and never about the application itself. A hook that no source has is
  * `undefined` here, so that asking nobody costs one check.
  */
-export class HookCalls {
+export class HookCalls implements HookPort {
   readonly #context: HookCallsContext
   readonly #chains
 
@@ -88,11 +83,6 @@ export class HookCalls {
     for (const chain of Object.values(this.#chains)) if (chain !== undefined) chain.onTime = onTime
   }
 
-  /**
-   * The identity of a client that has verified its token, if it needs one.
-   * @param facts Of the upgrade request; absent for a renewal.
-   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
-   */
   connect(caller: Actor, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
     if (this.#chains.connect === undefined) return identity
     this.#charge(caller, 'connect')
@@ -101,19 +91,12 @@ export class HookCalls {
     return andThen(this.#chains.connect.ask(request), () => AskedConnect.identityOf(request))
   }
 
-  /** Asks about a listen or a read of the history. @throws {WebMQError} A refusal, or `E_HOOK_FAILED`. */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
     if (this.#chains.listen === undefined || isTrusted(caller)) return
     this.#charge(caller, 'listen')
     return this.#chains.listen.ask(Object.assign(new Asked(caller), { op, pattern, isReplay }))
   }
 
-  /**
-   * Asks about a publish.
-   * @param payload Borrowed for the duration of the call.
-   * @returns What the hooks have changed, if anything.
-   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
-   */
   publish(
     caller: Actor,
     key: string,
@@ -128,12 +111,6 @@ export class HookCalls {
     return isPromise(asked) ? asked.then(() => AskedPublish.changeOf(request)) : AskedPublish.changeOf(request)
   }
 
-  /**
-   * Asks about a presence request.
-   * @param data JSON text.
-   * @returns Other data for the member, if a hook has changed it.
-   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
-   */
   presence(
     caller: Actor,
     op: 'enter' | 'get' | 'watch',
@@ -146,10 +123,6 @@ export class HookCalls {
     return andThen(this.#chains.presence.ask(request), () => AskedPresence.changeOf(request))
   }
 
-  /**
-   * The message for the listeners of this node; `undefined` when they must not get it.
-   * @throws {WebMQError} `E_HOOK_FAILED`; also when the hook answers with a promise, for which no message can wait.
-   */
   deliver(message: InboundMessage): InboundMessage | undefined {
     if (this.#chains.deliver === undefined) return message
     const request = new AskedDeliver(message)
@@ -158,7 +131,10 @@ export class HookCalls {
     return AskedDeliver.outcomeOf(request)
   }
 
-  /** Tells that a connection which had an identity has closed. Never throws; nobody waits. */
+  delivering(broker: Broker, hasListeners: (key: string) => boolean): Broker {
+    return new DeliveringBroker(broker, this, hasListeners)
+  }
+
   disconnect(caller: Actor, code: number, reason: string, durationMs: number): void {
     try {
       const told = this.#chains.disconnect?.ask(Object.assign(new Asked(caller), { code, reason, durationMs }))

@@ -1,11 +1,4 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { copyBytes } from '../../kernel/base/copy-bytes.js'
-import type { Actor, ConnectFacts } from '../../kernel/identity/actor.js'
-import type { Claims, Identity } from '../../kernel/identity/index.js'
-import type { InboundMessage } from '../../kernel/ports/broker.js'
-import { formatPosition } from '../../kernel/ports/position.js'
-import type { WordLimits } from '../../kernel/ports/word-limits.js'
-import { type EncodedPayload, identityIn, jsonIn, keyIn, payloadIn, readAnswer } from './answers.js'
 import type {
   ConnectRequest,
   DeliverRequest,
@@ -13,7 +6,15 @@ import type {
   HookMessage,
   PresenceRequest,
   PublishRequest,
-} from './hooks.js'
+} from '../../doors/options/hooks.js'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import type { Actor, ConnectFacts } from '../../kernel/identity/actor.js'
+import type { PublishChange } from '../../kernel/identity/hook-port.js'
+import type { Claims, Identity } from '../../kernel/identity/index.js'
+import type { InboundMessage } from '../../kernel/ports/broker.js'
+import { formatPosition } from '../../kernel/ports/position.js'
+import type { WordLimits } from '../../kernel/ports/word-limits.js'
+import { type EncodedPayload, identityIn, jsonIn, keyIn, payloadIn, readAnswer } from './answers.js'
 
 /**
  * The client, as functions of the application see it. Classes that extend it keep in private fields the values that the server
@@ -91,12 +92,6 @@ class Borrowed {
   json(): unknown {
     return parsed(decoder.decode(this.#bytes))
   }
-}
-
-export interface PublishChange {
-  readonly key: string
-  /** `undefined`: the payload is as it was. */
-  readonly content: EncodedPayload | undefined
 }
 
 export class AskedPublish extends Asked implements PublishRequest, HookMessage {

@@ -1,14 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { ALL, MAX_PAGE_ROWS, MAX_SHOWN_LISTENS, ROW } from '../../doors/http/api/operator-shapes.js'
 import { defined } from '../../kernel/base/defined.js'
-import { answer, count, flag, integer, list, name, optional, text, type ValueOf } from '../../kernel/base/shape.js'
+import { answer, count, flag, integer, list, name, optional, type ValueOf } from '../../kernel/base/shape.js'
 import type { Nodes } from '../nodes/index.js'
-
-/** Rows of one page of a listing. */
-export const MAX_PAGE_ROWS = 1_000
-/** Patterns of a connection in a listing. The number of all is beside them. */
-const MAX_SHOWN_LISTENS = 16
-/** Bytes of the `sub` or the `jti` of a token that the server accepts. */
-export const MAX_CLAIM_CHARS = 255
 
 export interface ListedSession {
   readonly connection: number
@@ -19,23 +13,6 @@ export interface ListedSession {
   readonly listenCount: number
   readonly isClosed: boolean
   patterns(): readonly string[]
-}
-
-/** The id of a session. */
-export const SESSION = text({
-  maxLength: MAX_CLAIM_CHARS,
-  description: 'The id of a session, as `welcome`, the log and `GET /api/connections` have it.',
-  examples: ['Zx0aB3kQ9mT1uVwY'],
-})
-export const USER = text({ maxLength: MAX_CLAIM_CHARS, description: 'The `sub` of tokens.', examples: ['ann'] })
-
-export const ROW = {
-  session: SESSION,
-  user: optional(USER),
-  address: text({ minLength: 0, maxLength: 1_024, description: 'The IP address; empty if it is not known.' }),
-  openedAt: text({ maxLength: 32, format: 'date-time' }),
-  listenCount: count(),
-  listens: list(name('A pattern.'), { maxItems: MAX_SHOWN_LISTENS, description: `The first ${MAX_SHOWN_LISTENS}.` }),
 }
 
 /** Rows of a node. `count`: all that match, whatever `after` and `limit` are. `connection`: its number at the node. */
@@ -145,8 +122,6 @@ interface Found {
   readonly missing: readonly string[]
 }
 
-/** Stands for all nodes where a name may be. Names are longer. */
-export const ALL = 'all'
 /** Requests that ask other nodes at once: each costs a walk over the connections of every node. */
 const MAX_REQUESTS = 16
 const END = Number.MAX_SAFE_INTEGER

@@ -1,4 +1,5 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
+import type { OutboxOptions } from '../../doors/options/server-options.js'
 import { defined } from '../../kernel/base/defined.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import type { Logger } from '../../kernel/base/logger.js'
@@ -19,18 +20,6 @@ import {
 } from './rows.js'
 import { DatabaseSession } from './session.js'
 import { checkTable } from './table-defect.js'
-
-/** Options of the outbox. */
-export interface OutboxOptions {
-  /** `postgres://user:password@host:5432/database`. */
-  readonly url: string
-  /** Default 1,000. */
-  readonly pollMs?: number | undefined
-  /** Rows that are read and published at once; default 500. */
-  readonly maxBatchRows?: number | undefined
-  /** Bytes of their payloads; default 4 MiB. */
-  readonly maxBatchBytes?: number | undefined
-}
 
 /** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is away, or hides rows. */
 export type OutboxStatus = 'leading' | 'waiting' | 'down'

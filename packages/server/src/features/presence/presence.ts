@@ -1,5 +1,7 @@
+import type { PresenceMember } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
 import type { Logger } from '../../kernel/base/logger.js'
+import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import { ConnectionPresence, type PresenceLimits, type SharedPresence } from './connection.js'
@@ -52,6 +54,7 @@ export class Presence {
   readonly #localMembers: LocalMembers
   readonly #table: SharedTable<MemberChange>
   readonly #shared: SharedPresence
+  readonly #byConnection = new Map<ConnectionId, ConnectionPresence>()
   #isStopped = false
   #droppedCount = 0
 
@@ -97,8 +100,30 @@ export class Presence {
     this.#shared = { limits, transport, members, localMembers, watchers, begin: () => this.begin() }
   }
 
+  /** What a connection enters and watches, until it has {@link closed}. */
   of(connection: ConnectionId): ConnectionPresence {
-    return new ConnectionPresence(connection, this.#shared)
+    let own = this.#byConnection.get(connection)
+    if (own === undefined) {
+      own = new ConnectionPresence(connection, this.#shared)
+      this.#byConnection.set(connection, own)
+    }
+    return own
+  }
+
+  /** The same of a connection that has used presence. */
+  known(connection: ConnectionId): ConnectionPresence | undefined {
+    return this.#byConnection.get(connection)
+  }
+
+  /** See {@link ConnectionPresence.close}. */
+  closed(connection: ConnectionId, isWanted: boolean): void {
+    this.#byConnection.get(connection)?.close(isWanted)
+    this.#byConnection.delete(connection)
+  }
+
+  /** The members of a key on all nodes, once this node knows those of the others. */
+  list(key: string): MaybePromise<readonly PresenceMember[]> {
+    return andThen(this.whenComplete(), () => JSON.parse(this.members.encodedOf(key).toString()) as PresenceMember[])
   }
 
   /** Begins to take part; a no-op after the first call. */

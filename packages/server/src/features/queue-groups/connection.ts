@@ -2,14 +2,8 @@ import { replyHeader, taskHeader } from 'webmq-client/protocol'
 import { catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { ConnectionId, OutboxLevel, Transport } from '../../kernel/ports/transport.js'
 import { isSearch } from '../../kernel/ports/word-limits.js'
-import {
-  type GroupMember,
-  type GroupMessage,
-  type Reply,
-  type RequestTicket,
-  type SlotName,
-  slotIdOf,
-} from './group-message.js'
+import type { Reply } from '../../kernel/publishing/requests.js'
+import { type GroupMember, type GroupMessage, type RequestTicket, type SlotName, slotIdOf } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 
 export interface ConnectionGroupsContext {

@@ -35,14 +35,6 @@ export interface RequestTicket {
   readonly withinMs: number
 }
 
-export interface Reply {
-  /** Valid until the receiver has returned. */
-  readonly payload: Uint8Array
-  readonly isBinary: boolean
-  /** The responder refused, or failed: the payload is the JSON of a `code` and a `message`. */
-  readonly isError: boolean
-}
-
 /** A member of a queue group on this node: a connection, or a function of the process. */
 export interface GroupMember {
   /** Whether it has more to read than others should wait behind. */

@@ -1,7 +1,8 @@
 import { encodeJson, isErrorCode, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import { parseJson } from '../../kernel/base/parse-json.js'
-import type { GroupMember, GroupMessage, Reply, RequestTicket, SlotName } from './group-message.js'
+import type { Reply } from '../../kernel/publishing/requests.js'
+import type { GroupMember, GroupMessage, RequestTicket, SlotName } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 import { errorReply } from './requests.js'
 

@@ -3,7 +3,8 @@ import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import type { Deadline } from '../../kernel/base/deadlines.js'
 import { type Deferred, deferred } from '../../kernel/base/deferred.js'
 import { andThen, catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
-import type { Asked, GroupMember, GroupMessage, Reply, RequestTicket } from './group-message.js'
+import type { Reply, TakenRequest } from '../../kernel/publishing/requests.js'
+import type { Asked, GroupMember, GroupMessage, RequestTicket } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
@@ -24,11 +25,6 @@ interface Served {
   readonly number: number
   readonly member: GroupMember
   readonly deadline: Deadline
-}
-
-export interface TakenRequest {
-  /** Never rejects: without a reply in time, or when the responder is gone, it is an error. */
-  readonly reply: Promise<Reply>
 }
 
 /** Requests to one responder each, and their replies, between nodes. */
@@ -55,12 +51,7 @@ export class GroupRequests {
     return this.#byMember.get(member)?.size ?? 0
   }
 
-  /**
-   * Hands a request to one responder. The payload is copied before it returns.
-   * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of this node wait for their replies;
-   *   `E_BROKER_UNAVAILABLE`: a responder's node has not answered within the time; `E_RESPONSE`: it is gone. A responder may
-   *   have got it. `E_UNSUPPORTED`.
-   */
+  /** See {@link Responders.ask}. */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
     this.#groups.assertSupported()
     const { slots, handOvers, deadlines, context } = this.#groups

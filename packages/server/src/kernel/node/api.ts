@@ -6,12 +6,8 @@ import {
   validateKey,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { ApiNode } from '../../doors/http/api-node.js'
-import { LocalMember, type SlotName } from '../../features/queue-groups/index.js'
-import { type JoinWriters, StreamStops } from '../../features/streams/stops.js'
-import type { StreamWriter } from '../../features/streams/writer.js'
+import type { FeatureRoutes, RoutedNode } from '../../doors/http/api/handlers/handler.js'
 import { copyBytes } from '../base/copy-bytes.js'
-import { LogPace } from '../base/log-pace.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
@@ -20,29 +16,23 @@ import { assertKeyWords } from '../ports/word-limits.js'
 import { type AuthorLimits, requestAuthor } from '../publishing/author.js'
 import type { BatchDraft } from '../publishing/draft.js'
 import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
+import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../publishing/requests.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
-import { MAX_WITHIN_MS } from '../session/handlers/request.js'
 import type { Rooms } from './assemble.js'
+import { routesOf } from './features.js'
 import type { ServerNodeParts } from './parts.js'
-import type { StreamContent, StreamOptions } from './webmq-server.js'
-
-const REFUSED_LOG_INTERVAL_MS = 10_000
-/** Time for a reply, unless the caller says another. */
-const DEFAULT_TIMEOUT_MS = 10_000
+import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.js'
 
 /** What programs in the process, and the HTTP API, do with a node. */
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
-  readonly streamStops: StreamStops
+  /** Loaded for the first request, or for the next one if that failed. */
+  #routes: FeatureRoutes | undefined
 
   constructor(parts: ServerNodeParts, rooms: Rooms) {
     this.#parts = parts
     this.#rooms = rooms
-    const { streams, author } = rooms
-    const join: JoinWriters = (name, asked) => this.join(name, asked)
-    this.streamStops = new StreamStops({ streams, author, limits: parts.options, join })
   }
 
   publish(
@@ -66,36 +56,33 @@ export class NodeApi {
     return readHistory(this.#rooms.broker, key, query, this.#parts.options)
   }
 
-  get http(): ApiNode {
+  get http(): RoutedNode {
     const { router } = this.#rooms
     return {
       name: this.#parts.name,
-      cluster: this.#rooms.cluster,
+      revocations: this.#rooms.features.cluster.revocations,
       publisher: this.#rooms.publisher,
-      sharedStreams: this.#rooms.sharedStreams,
       authorOf: (actor, isGone) => requestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller, isGone),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
-      streams: this.#rooms.streams,
-      streamStops: this.streamStops,
       read: (range, key, reader) =>
         andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key], reader), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),
-      presence: (key) => this.presence(key),
+      routes: async () => (this.#routes ??= await routesOf(this.#rooms.features)),
       patterns: () => router.routes(),
     }
   }
 
   stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
-    return this.streamStops.begin(this.#rooms.author, key, meta, true)
+    return this.#rooms.features.streams.begin(this.#rooms.author, key, meta, true)
   }
 
   async readStream(key: string): Promise<StreamContent> {
     assertKeyWords(key, this.#parts.options)
-    const { streams, author } = this.#rooms
-    const { facts, whole, position } = await streams.read(key, false, author)
+    const { features, author } = this.#rooms
+    const { facts, whole, position } = await features.streams.read(key, false, author)
     const { stream: id, status, isCut = false } = facts
     const [meta, result] = [facts.meta, facts.result].map((json) =>
       json === undefined ? undefined : parseJson(json.text),
@@ -110,28 +97,12 @@ export class NodeApi {
       : this.#rooms.limits.of(actor.identity)
   }
 
-  /**
-   * Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it.
-   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`.
-   */
-  async join(name: SlotName, handler: LocalHandler): Promise<() => void> {
-    const { logger, options } = this.#parts
-    const { groups } = this.#rooms
-    const pace = new LogPace(REFUSED_LOG_INTERVAL_MS)
-    const member = new LocalMember(groups, options.maxPayloadBytes, handler, (err, key, isOwn) => {
-      if (isOwn) return logger.error({ err, key, ...name }, 'a member of a queue group failed')
-      const others = pace.take()
-      if (others !== undefined) logger.debug({ err, key, ...name, others }, 'a message for a queue group is not JSON')
-    })
-    await groups.join(name, member)
-    return () => {
-      member.close()
-      groups.leave(name, member)
-      groups.requests.left(member)
-    }
+  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
+  get join(): Rooms['features']['queueGroups']['join'] {
+    return this.#rooms.features.queueGroups.join
   }
 
-  async request(key: string, payload: unknown, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<unknown> {
+  async request(key: string, payload: unknown, timeoutMs = DEFAULT_WITHIN_MS): Promise<unknown> {
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
     }
@@ -150,8 +121,7 @@ export class NodeApi {
 
   presence(key: string): MaybePromise<readonly PresenceMember[]> {
     assertKeyWords(key, this.#parts.options)
-    const read = () => JSON.parse(this.#rooms.presence.members.encodedOf(key).toString()) as PresenceMember[]
-    return andThen(this.#rooms.presence.whenComplete(), read)
+    return this.#rooms.features.presence.list(key)
   }
 }
 

@@ -3,17 +3,15 @@ import { isForThisMachineOnly } from '../../doors/options/access.js'
 import { BrokerWatch } from '../../features/observing/health/broker-watch.js'
 import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
-import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
-import { askAbout } from '../session/asking.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { configuredLimitsOf, EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
-import { UserListens } from '../session/listen-room.js'
-import { StreamFeeds } from '../session/sse/stream-feed.js'
+import { kernelVerbs } from '../session/handlers/index.js'
+import { rowsOf, type Summary, verbsOf } from './features.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import { assembleBelow, type Below, type Summary } from './rooms.js'
+import { assembleBelow, type Below } from './rooms.js'
 import type { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
 
@@ -31,8 +29,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, stops: StopLi
 /** Connections: who may have one, and what its messages do. */
 function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, stops: StopList) {
   const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
-  const { broker, cluster, deadlines, delivery, groups, interest, isLogged, liveBuffers, measurements } = below
-  const { metaRules, occupancy, presence, publisher, refusals, sessions, streams, urgentKeys } = below
+  const { broker, deadlines, delivery, drains, features, interest, isLogged, liveBuffers, measurements } = below
+  const { listensChanged, metaRules, publisher, refusals, sessions, userListens } = below
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
     broker,
@@ -44,21 +42,19 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
   const { maxOutboxBytes, handshakeTimeoutMs } = options
   const maxMessageBytes = options.maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   const limits = new EffectiveLimits(configuredLimitsOf(options))
-  const userListens = new UserListens(sessions)
-  const asked = hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined
   const dispatcher = new Dispatcher({
     transport,
     limits: limits.defaults,
     refusals,
     publishes: measurements.publishes,
     maxMessageBytes,
-    ask: asked && ((session, message) => askAbout(asked, session, message)),
+    verbs: { ...kernelVerbs, ...verbsOf(features) },
+    hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
     onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
   })
   stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })
   const addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
   const users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
-  const drains = new Drains(transport)
   const replays = new ReplaySender({ transport, drains, maxOutboxBytes, maxMessageBytes })
   const gateway = new Gateway({
     path: options.path,
@@ -76,6 +72,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
     addresses,
     transport,
     sessions,
+    follower: features.streams.follower,
     dispatcher,
     refusals,
     handshakeTimeoutMs,
@@ -90,14 +87,11 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
       broker,
       replays,
       drains,
-      groups,
-      streams,
-      feeds: new StreamFeeds({ streams, transport, logger, urgentKeys }),
       delivery,
       overflowRules: new OverflowRules(options.overflow),
       metaRules,
-      presence,
-      occupancy,
+      features: rowsOf(features).map(([, feature]) => feature),
+      occupancy: features.occupancy,
       turns: dispatcher.turns,
       verifier,
       hooks,
@@ -107,17 +101,17 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
       interest,
       liveBuffers,
       maxLiveBufferBytes: maxOutboxBytes,
-      revocations: cluster.revocations,
+      revocations: features.cluster.revocations,
       deadlines,
       publisher,
       hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
       userListens,
-      listensChanged: (connection, by) => userListens.add(sessions.get(connection)?.userId, by),
+      listensChanged,
       limits,
       isLogged,
       logger,
       now: Date.now,
     },
   })
-  return { addresses, dispatcher, gateway, limits, userListens, users, watch }
+  return { addresses, dispatcher, gateway, limits, users, watch }
 }

@@ -166,7 +166,7 @@ export class ServerNode {
     const outboxStopped = this.#parts.outbox?.stop(leftMs(BROKER_SHARE_MS))
     // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
-    await within(this.api.streamStops.failAll(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
+    await within(this.#rooms.features.streams.failAll(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
     await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))

@@ -1,19 +1,20 @@
 import type { Server as NodeHttpServer } from 'node:http'
 import type { OriginPolicy } from '../../doors/options/access.js'
 import type { ResolvedOptions } from '../../doors/options/server-options.js'
-import type { HookCalls, Webhook } from '../../features/hooks/index.js'
+import type { Webhook } from '../../features/hooks/webhooks/webhook.js'
 import type { AuditLog } from '../../features/observing/audit/log.js'
 import type { TransportChoice } from '../../features/observing/health/readiness.js'
 import type { Observer } from '../../features/observing/observer.js'
 import type { Tracer } from '../../features/observing/tracing/tracer.js'
-import type { DatabaseOutbox } from '../../features/outbox/outbox.js'
 import type { Logger } from '../base/logger.js'
+import type { HookPort } from '../identity/hook-port.js'
 import type { TokenVerifier } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { Broker } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import type { TlsCertificate } from '../ports/transport-options.js'
 import type { Emitter } from './emitter.js'
+import type { DatabaseOutbox } from './features.js'
 import type { ServerEvents } from './webmq-server.js'
 
 export interface ChosenTransport {
@@ -37,7 +38,7 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Prepares other keys for `verifier`, see {@link ReloadableVerifier.prepare}. Absent without tokens. */
   readonly prepareKeys?: ((options: ResolvedOptions) => () => void) | undefined
-  readonly hooks?: HookCalls | undefined
+  readonly hooks?: HookPort | undefined
   readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
   readonly observers?: readonly Observer[]

@@ -1,9 +1,9 @@
 import type { Health } from '../../features/observing/health/readiness.js'
 import { EventLoopLag, SAMPLE_MS } from '../../features/observing/measuring/event-loop-lag.js'
-import type { NodeSummary } from '../../features/operators/index.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failure.js'
 import type { TransportStats } from '../ports/transport.js'
 import type { Rooms } from './assemble.js'
+import { type Summary, statsOf } from './features.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import type { ServerStats } from './stats.js'
 import { VERSION } from './version.js'
@@ -11,6 +11,7 @@ import { VERSION } from './version.js'
 /** Those who ask more often share one reading: over a shorter time a rate says little. */
 const MIN_RATE_INTERVAL_MS = 1_000
 
+type NodeSummary = ReturnType<Summary>
 type Rates = Pick<NodeSummary, 'receivedPerSecond' | 'sentPerSecond' | 'cpu' | 'eventLoopDelayMs' | 'brokerMs'>
 
 /** How a node is, in numbers. */
@@ -118,7 +119,7 @@ export class NodeReport {
   }
 
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
-    const { transport, verifier, proxies, outbox } = this.#parts
+    const { transport, verifier, proxies } = this.#parts
     const { broker, sessions, router, dispatcher, measurements, watch } = this.#rooms
     const { status, awayMs, lastAwayMs } = watch
     const ofTransport = transport.stats()
@@ -153,13 +154,8 @@ export class NodeReport {
       publishWindowCount: broker.room?.windowCount ?? 0,
       malformedForwardedCount: proxies.malformedCount,
       refusedMessageCounts: this.#rooms.refused.counts,
-      presence: this.#rooms.presence.stats(),
-      ...(this.#rooms.occupancy && { occupancy: this.#rooms.occupancy.stats() }),
-      cluster: this.#rooms.cluster.stats(),
-      queueGroups: this.#rooms.groups.stats(),
-      streams: this.#rooms.streams.stats(),
+      ...statsOf(this.#rooms.features),
       work: dispatcher.turns.stats(),
-      ...(outbox && { outbox: outbox.stats() }),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: ofTransport,
     }

@@ -1,14 +1,8 @@
 import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../../doors/options/options.js'
 import type { ResolvedOptions } from '../../doors/options/server-options.js'
-import { DeliveringBroker } from '../../features/hooks/index.js'
 import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
-import { Cluster, type NodeSummary } from '../../features/operators/index.js'
-import { Occupancy, Presence } from '../../features/presence/index.js'
-import { GroupedBroker, QueueGroups } from '../../features/queue-groups/index.js'
-import { SharedStreams } from '../../features/streams/shared-streams.js'
-import { Streams } from '../../features/streams/streams.js'
 import { Deadlines } from '../base/deadlines.js'
 import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
@@ -18,21 +12,24 @@ import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
 import { retainRulesOf } from '../ports/retain-rules.js'
+import type { ConnectionId } from '../ports/transport.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { Stamps } from '../publishing/stamps.js'
 import { WaitingRoom } from '../publishing/waiting-room.js'
+import { Drains } from '../replay/drains.js'
 import { Delivery } from '../routing/delivery.js'
 import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
+import { UserListens } from '../session/listen-room.js'
 import { SessionTable } from '../session/table.js'
+import { FEATURES, type OpenFeatures, rowsOf, type Summary } from './features.js'
 import type { ServerNodeParts } from './parts.js'
-import { SessionEnder } from './session-ender.js'
 import type { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
 
@@ -43,7 +40,14 @@ type Hearing = ReturnType<typeof assembleHearing>
 export function assembleBelow(parts: ServerNodeParts, stops: StopList, summary: Summary) {
   const hearing = assembleHearing(parts, stops)
   const between = assembleBetween(parts, hearing, stops, summary)
-  return { ...hearing, ...between, ...assembleWriting(parts, { ...hearing, ...between }, stops) }
+  const { streams, ...writing } = assembleWriting(parts, { ...hearing, ...between })
+  const features: OpenFeatures = {
+    ...between.features,
+    streams,
+    ...(parts.outbox && { outbox: FEATURES.outbox.open(parts.outbox) }),
+  }
+  for (const [name, feature] of rowsOf(features)) stops.add({ name, stop: () => feature.stop?.() })
+  return { ...hearing, ...between, ...writing, features }
 }
 
 /** Who hears a message, and what is counted of it. */
@@ -61,6 +65,9 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
   const full = new FullWatch({ stats: () => transport.stats(), logger, observer })
   stops.add({ name: 'full watch', stop: () => full.stop() })
+  const sessions = new SessionTable()
+  const userListens = new UserListens(sessions)
+  const listensChanged = (connection: ConnectionId, by: number) => userListens.add(sessions.get(connection)?.userId, by)
   const refused = new RefusedMessages({ maxPayloadBytes: options.maxPayloadBytes, delivery, logger })
   return {
     router,
@@ -74,19 +81,21 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
     full,
     refused,
     refusals: new Refusals(observer),
+    sessions,
+    userListens,
+    listensChanged,
+    drains: new Drains(transport),
   }
 }
 
 /** When a node crashes, its members of queue groups are gone everywhere within this time. */
 const MAX_TTL_MS = 10_000
 
-/** What other nodes are told of this one. */
-export type Summary = () => NodeSummary
-
 /** The other nodes, and what all nodes know together. */
 function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopList, summary: Summary) {
   const { options, transport, verifier, hooks, logger, name: node, events } = parts
   const { maxPayloadBytes } = options
+  const { drains, listensChanged, sessions } = hearing
   const missed = () => {
     hearing.delivery.gap('broker-lost')
     events.emit('gap', { reason: 'broker-lost' })
@@ -105,52 +114,51 @@ function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopLi
   // All that is between nodes stops before it: it says good-bye to the others.
   stops.add({ name: 'nodes', stop: () => nodes.stop() })
   const deliverHook = hooks?.has('deliver') === true ? hooks : undefined
-  const groups = new QueueGroups({
-    node,
-    nodes,
-    broker: parts.broker,
-    maxPayloadBytes,
-    maxPendingBytes: options.brokerMaxPendingBytes,
-    waitMs: options.brokerTimeoutMs,
-    dedupe: options,
-    ...(deliverHook && { delivered: (message) => deliverHook.deliver(message) }),
-    logger,
-  })
-  stops.add({ name: 'queue groups', stop: () => groups.stop() })
-  const hooked = deliverHook ? new DeliveringBroker(parts.broker, deliverHook, hearing.hasListeners) : parts.broker
-  const presence = new Presence({
-    node,
-    nodes,
-    transport,
-    limits: options,
-    lingerMs: options.presenceLingerMs,
-    maxPayloadBytes,
-    logger,
-  })
-  stops.add({ name: 'presence', stop: () => presence.stop() })
-  const occupancy = parts.occupancy && new Occupancy({ ...parts.occupancy, node, nodes, maxPayloadBytes, logger })
-  stops.add({ name: 'occupancy', stop: () => occupancy?.stop() })
-  const sessions = new SessionTable()
-  const ender = new SessionEnder(sessions)
-  stops.add({ name: 'operators', stop: () => ender.stop() })
-  const cluster = new Cluster({
-    node,
-    nodes,
-    takesPart: verifier !== undefined || options.apiKeys.length > 0,
-    maxPayloadBytes,
-    summary,
-    sessions,
-    disconnect: (target, code) => ender.disconnect(target, code),
-    revoked: () => ender.revoked(cluster.revocations),
-    logger,
-  })
-  return { nodes, groups, broker: new GroupedBroker(hooked, groups), presence, occupancy, sessions, cluster }
+  const hooked = deliverHook?.delivering(parts.broker, hearing.hasListeners) ?? parts.broker
+  const features = {
+    queueGroups: FEATURES.queueGroups.open({
+      node,
+      nodes,
+      broker: parts.broker,
+      transport,
+      drains,
+      listensChanged,
+      maxPayloadBytes,
+      maxPendingBytes: options.brokerMaxPendingBytes,
+      waitMs: options.brokerTimeoutMs,
+      dedupe: options,
+      ...(deliverHook && { delivered: (message) => deliverHook.deliver(message) }),
+      logger,
+    }),
+    presence: FEATURES.presence.open({
+      node,
+      nodes,
+      transport,
+      limits: options,
+      lingerMs: options.presenceLingerMs,
+      maxPayloadBytes,
+      logger,
+    }),
+    ...(parts.occupancy && {
+      occupancy: FEATURES.occupancy.open({ ...parts.occupancy, node, nodes, maxPayloadBytes, logger }),
+    }),
+    cluster: FEATURES.cluster.open({
+      node,
+      nodes,
+      takesPart: verifier !== undefined || options.apiKeys.length > 0,
+      maxPayloadBytes,
+      summary,
+      sessions,
+      logger,
+    }),
+  }
+  return { nodes, broker: features.queueGroups.withMembers(hooked), features }
 }
 
 /** The one way of a message into the broker, listens of the process, and streams. */
-function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typeof assembleBetween>, stops: StopList) {
+function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typeof assembleBetween>) {
   const { options, transport, hooks, logger, observer, tracer } = parts
-  const { broker, deadlines, groups, localListeners, measurements, router } = below
+  const { broker, deadlines, features, localListeners, measurements, router, urgentKeys } = below
   const { publishes, hooks: hookTimes } = measurements
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const metaRules = new KeyRules(options.meta)
@@ -171,7 +179,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
   const publishRates = new PublishRates()
   const publisher = new Publisher({
     broker,
-    groups,
+    responders: features.queueGroups.responders,
     router,
     transport,
     hooks,
@@ -196,21 +204,22 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
   const isLogged = isLoggedBy(broker, options)
   const retained = retainRulesOf(options)
   const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
-  const streams = new Streams({
+  const streams = FEATURES.streams.open({
     broker,
+    transport,
     isLogged,
     isRetained,
+    urgentKeys,
     publisher,
     author,
     listen: addListener,
+    join: features.queueGroups.join,
     deadlines,
     limits: options,
     logger,
   })
-  stops.add({ name: 'streams', stop: () => streams.stop() })
-  const sharedStreams = new SharedStreams({ streams, publisher, author })
   const given = { author, trusted, pendingByCaller, publishRates, waitingRoom }
-  return { ...given, metaRules, interest, publisher, listen, isLogged, streams, sharedStreams }
+  return { ...given, metaRules, interest, publisher, listen, isLogged, streams }
 }
 
 /** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */

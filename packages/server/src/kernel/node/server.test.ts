@@ -5,7 +5,6 @@ import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../adapters/brokers/memory/broker.js'
 import { HttpFrontend } from '../../doors/http/frontend.js'
-import { handlers } from '../session/handlers/index.js'
 import { drainSpreadMs } from './drain.js'
 
 afterEach(() => {
@@ -146,24 +145,6 @@ describe('a connection', () => {
       { verb: 'ok', id: '2' },
     ])
     expect(fake.log.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toMatchObject([{ err: bug }])
-  })
-})
-
-describe('the table of handlers', () => {
-  it('has one for every verb of the protocol', () => {
-    expect(Object.keys(handlers).sort()).toEqual([
-      'auth',
-      'history',
-      'listen',
-      'ping',
-      'presence',
-      'publish',
-      'read',
-      'reply',
-      'request',
-      'stream',
-      'unlisten',
-    ])
   })
 })
 

@@ -4,10 +4,9 @@ import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError 
 import { createHttp, type ServerHttp } from '../../doors/http/create-http.js'
 import { planReload } from '../../doors/options/reload.js'
 import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../../doors/options/server-options.js'
-import { NO_HOOK_COUNTS } from '../../features/hooks/index.js'
-import type { StreamWriter } from '../../features/streams/writer.js'
 import { setLogLevel } from '../base/logger.js'
 import { CertificateStore } from '../identity/certificates/store.js'
+import { NO_HOOK_COUNTS } from '../identity/hook-port.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TransportAddress } from '../ports/transport.js'
@@ -18,7 +17,7 @@ import type { LocalListenOptions, LocalSubscription } from '../routing/in-proces
 import { Emitter } from './emitter.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
 import { metricsPage } from './metrics/page.js'
-import type { MetricsSource } from './metrics/spec.js'
+import type { MetricsSource } from './metrics/table.js'
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './parts.js'
 import type { ServerStats } from './stats.js'
@@ -31,6 +30,7 @@ import type {
   ServerEvents,
   StreamContent,
   StreamOptions,
+  StreamWriter,
   WebMQServer,
 } from './webmq-server.js'
 

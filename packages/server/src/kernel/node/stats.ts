@@ -1,18 +1,19 @@
 import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { HttpStats } from '../../doors/http/connections.js'
-import type { HookCounts, WebhookStats } from '../../features/hooks/index.js'
+import type { WebhookStats } from '../../features/hooks/webhooks/webhook.js'
 import type { MeasurementStats } from '../../features/observing/measuring/measurements.js'
-import type { ClusterStats } from '../../features/operators/index.js'
-import type { OutboxStats } from '../../features/outbox/outbox.js'
-import type { OccupancyStats, PresenceStats } from '../../features/presence/index.js'
-import type { QueueGroupStats } from '../../features/queue-groups/index.js'
-import type { StreamStats } from '../../features/streams/streams.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
+import type { HookCounts } from '../identity/hook-port.js'
 import type { TokenFailure } from '../identity/token-failure.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
 import type { BrokerStats } from '../ports/broker-stats.js'
 import type { TransportStats } from '../ports/transport.js'
 import type { WorkStats } from '../ports/work-meter.js'
+import type { StatsOf } from './features.js'
+
+export type { WebhookStats }
+export type OutboxStats = StatsOf<'outbox'>
+export type StreamStats = StatsOf<'streams'>
 
 /** Counters of a node's broker, its status and its downtime. */
 export interface ServerBrokerStats extends BrokerStats {
@@ -58,12 +59,12 @@ export interface ServerStats extends MeasurementStats {
   readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
-  readonly presence: PresenceStats
+  readonly presence: StatsOf<'presence'>
   /** Present when the webhook is told of occupied and vacated patterns. */
-  readonly occupancy?: OccupancyStats
-  readonly queueGroups: QueueGroupStats
+  readonly occupancy?: StatsOf<'occupancy'>
+  readonly queueGroups: StatsOf<'queueGroups'>
   /** Messages between nodes about connections and revoked tokens. */
-  readonly cluster: ClusterStats
+  readonly cluster: StatsOf<'cluster'>
   readonly work: WorkStats
   readonly streams: StreamStats
   /** Present with a database outbox. */

@@ -10,6 +10,8 @@ import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-his
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
 import type { ServerStats } from './stats.js'
 
+export type { StreamWriter }
+
 /** The address of a listening server. */
 export interface ServerAddress {
   /** `unix:` and the path of a Unix socket; the port is 0 then. */

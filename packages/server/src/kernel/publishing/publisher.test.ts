@@ -5,7 +5,6 @@ import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../adapters/brokers/memory/broker.js'
 import { PublishTimings } from '../../features/observing/measuring/publish-timings.js'
-import type { QueueGroups, TakenRequest } from '../../features/queue-groups/index.js'
 import { deferred } from '../base/deferred.js'
 import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
 import { ANONYMOUS } from '../identity/index.js'
@@ -15,6 +14,7 @@ import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits }
 import type { BatchDraft } from './draft.js'
 import { PublishRates, RateGate } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
+import type { TakenRequest } from './requests.js'
 import { Stamps } from './stamps.js'
 import { WaitingRoom } from './waiting-room.js'
 
@@ -31,7 +31,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
   const publisher = new Publisher({
     broker,
     // Nobody asks.
-    groups: { requests: {} as QueueGroups['requests'], assertSupported: () => undefined },
+    responders: { ask: () => expect.unreachable(), assertSupported: () => undefined },
     router: { stepCount: 0 },
     transport: {},
     hooks: undefined,
@@ -62,9 +62,8 @@ describe('Publisher', () => {
 
   it('bounds the requests of one caller that wait for the node of a responder', async () => {
     const { promise, resolve } = deferred<TakenRequest>()
-    const requests = { ask: () => promise } as Partial<QueueGroups['requests']> as QueueGroups['requests']
     const { publisher, caller, pending } = await started(undefined, {
-      groups: { requests, assertSupported: () => undefined },
+      responders: { ask: () => promise, assertSupported: () => undefined },
     })
     const ask = () => publisher.request(caller('203.0.113.7'), draft('k', 500), true, 1_000)
     const [first, other] = [ask(), publisher.request(caller('203.0.113.8'), draft('k', 500), true, 1_000)]

@@ -1,15 +1,14 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
-import type { HookCalls } from '../../features/hooks/index.js'
 import type { PublishTimings } from '../../features/observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../../features/observing/observer.js'
 import { type Tracer, tracedPublish, withTraceparent } from '../../features/observing/tracing/tracer.js'
-import type { GroupMessage, QueueGroups, TakenRequest } from '../../features/queue-groups/index.js'
 import { copyBytes } from '../base/copy-bytes.js'
 import { deferred } from '../base/deferred.js'
 import { defined } from '../base/defined.js'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
+import type { HookPort } from '../identity/hook-port.js'
 import type { MessageAttributes } from '../ports/attributes.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
@@ -26,6 +25,7 @@ import {
   refuseItem,
 } from './draft.js'
 import { type PublishRates, type RateGate, UNLIMITED } from './publish-rates.js'
+import type { Responders, TakenRequest } from './requests.js'
 import type { Stamps } from './stamps.js'
 import type { WaitingRoom } from './waiting-room.js'
 
@@ -33,13 +33,13 @@ export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
   /** Where publishers wait for a broker that is too slow. */
   readonly waitingRoom: Pick<WaitingRoom, 'isNeeded' | 'enter' | 'retryAfterMs'>
-  readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
+  readonly responders: Responders
   /** Steps that all matches have taken, see {@link Author.matched}. */
   readonly router: { readonly stepCount: number }
   /** Asks publishers without a session to wait. */
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */
-  readonly hooks: Pick<HookCalls, 'publish'> | undefined
+  readonly hooks: Pick<HookPort, 'publish'> | undefined
   readonly rates: Pick<PublishRates, 'pass' | 'isPausing' | 'refusedByBroker' | 'unanswered' | 'assertFirst'>
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
@@ -138,10 +138,10 @@ export class Publisher {
     return Promise.all(approved).then(sendInTurn)
   }
 
-  /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}. */
+  /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link Responders.ask}. */
   request(author: Author, draft: Draft, isBinary: boolean, withinMs: number): MaybePromise<TakenRequest> {
-    const { groups } = this.#context
-    groups.assertSupported()
+    const { responders } = this.#context
+    responders.assertSupported()
     this.#check(author, draft)
     const byteCount = draft.payload.length
     assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
@@ -149,7 +149,11 @@ export class Publisher {
     // No log has a request.
     const ask = (draft: Draft) =>
       this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
-        this.#counted(author, byteCount, groups.requests.ask(requestOf(draft, isBinary), withinMs)),
+        this.#counted(
+          author,
+          byteCount,
+          responders.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+        ),
       )
     if (!this.#mustWait(author)) return ask(draft)
     return this.#inTurn(author, { byteCount, messageCount: 1, refusedCount: 0 }, this.#kept(author, draft), ask)
@@ -394,10 +398,6 @@ async function answeredFirst(decided: Promise<void>): Promise<void> {
   await decided
   await undefined
   await undefined
-}
-
-function requestOf(draft: Draft, isBinary: boolean): GroupMessage {
-  return { key: draft.key, payload: bytesOf(draft), isBinary }
 }
 
 function gateOf(author: Author): RateGate | undefined {

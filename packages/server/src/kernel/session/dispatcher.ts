@@ -9,11 +9,12 @@ import {
 } from 'webmq-client/protocol'
 import type { PublishTimings } from '../../features/observing/measuring/publish-timings.js'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
+import type { HookPort } from '../identity/hook-port.js'
 import { MessageRun } from '../ports/message-run.js'
 import type { Behind } from '../publishing/author.js'
 import type { Refusals } from '../publishing/refusals.js'
-import type { Handler } from './handlers/handler.js'
-import { handlers } from './handlers/index.js'
+import type { MessageOf, VerbRow, VerbTable } from './handlers/handler.js'
+import { publish } from './handlers/publish.js'
 import { Inbox, kept } from './inbox.js'
 import type { Session } from './session.js'
 import { decodingUnits, handlingUnits, headerUnits, REFUSAL_UNITS, receivingUnits } from './work/costs.js'
@@ -25,13 +26,11 @@ const MAX_WAITING_BYTES = 1_048_576
 /** The same while its token is still being verified. */
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
-/** What is to be handled instead; `undefined` for the message itself. */
-type Ask = (session: Session, message: ClientMessage) => MaybePromise<ClientMessage | undefined>
-
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
-  /** Shows a message that is no publish to hooks. Absent without hooks that want any. */
-  readonly ask?: Ask | undefined
+  readonly verbs: VerbTable
+  /** They are asked about messages that are no publishes. Absent when they want none. */
+  readonly hooks?: HookPort | undefined
   readonly refusals: Pick<Refusals, 'add'>
   /** Is told when a message arrived that had to wait. */
   readonly publishes: Pick<PublishTimings, 'receivedMs'>
@@ -43,7 +42,8 @@ export interface DispatcherContext
  * {@link Inbox}; a `ping` never waits there.
  */
 export class Dispatcher {
-  readonly #askHooks: Ask | undefined
+  readonly #verbs: VerbTable
+  readonly #hooks: HookPort | undefined
   readonly #refusals: DispatcherContext['refusals']
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
@@ -51,7 +51,8 @@ export class Dispatcher {
   receivedCount = 0
 
   constructor(context: DispatcherContext) {
-    this.#askHooks = context.ask
+    this.#verbs = context.verbs
+    this.#hooks = context.hooks
     this.#refusals = context.refusals
     const { publishes } = context
     this.turns = new Turns<Session>({
@@ -140,13 +141,20 @@ export class Dispatcher {
 
   #handle(queue: SessionQueue<Session>, message: ClientMessage, isBinary: boolean): void {
     const session = queue.owner
+    const hooks = this.#hooks
     // The publisher asks about publishes itself.
-    const isAsked = this.#askHooks !== undefined && session.state === 'active' && !isPublish(message)
-    if (isAsked) this.#ask(this.#askHooks, session, message, isBinary)
+    const isAsked = hooks !== undefined && session.state === 'active' && !isPublish(message)
+    const ask = isAsked ? this.#rowOf(message).ask : undefined
+    if (isAsked && ask !== undefined) this.#ask(() => ask(hooks, session, message), session, message, isBinary)
     else this.#handleNow(queue, message, isBinary)
   }
 
-  #ask(ask: Ask, session: Session, message: ClientMessage, isBinary: boolean): void {
+  #ask(
+    ask: () => MaybePromise<ClientMessage | undefined>,
+    session: Session,
+    message: ClientMessage,
+    isBinary: boolean,
+  ): void {
     const handle = (changed: ClientMessage | undefined, asked: ClientMessage) => {
       if (!session.isClosed) this.#handleNow(this.turns.queueOf(session), changed ?? asked, isBinary)
     }
@@ -155,7 +163,7 @@ export class Dispatcher {
     }
     let asked: MaybePromise<ClientMessage | undefined>
     try {
-      asked = ask(session, message)
+      asked = ask()
     } catch (error) {
       refuse(error)
       return
@@ -194,8 +202,8 @@ export class Dispatcher {
       // By its name: a look-up by a variable one took 2 % of the server's time in a flood of publishes.
       const pending =
         message.verb === 'publish'
-          ? handlers.publish(session, session.services, message, isBinary)
-          : handlerOf(message)(session, session.services, message, isBinary)
+          ? publish(session, session.services, message, isBinary)
+          : this.#rowOf(message).handle(session, session.services, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
       this.#refuse(session, error, message)
@@ -220,6 +228,12 @@ export class Dispatcher {
       inbox.ended(message)
       this.#resume(session)
     })
+  }
+
+  #rowOf(message: ClientMessage): VerbRow<ClientVerb> {
+    const name = isOfGroup(message) ? GROUP_VERBS[message.verb] : message.verb
+    // The table pairs every verb with its row, but the compiler cannot infer that from an index.
+    return this.#verbs[name] as VerbRow<ClientVerb>
   }
 
   #inboxOf(session: Session): Inbox {
@@ -256,9 +270,10 @@ export class Dispatcher {
   }
 }
 
-function handlerOf(message: ClientMessage): Handler<ClientVerb> {
-  // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
-  return handlers[message.verb] as Handler<ClientVerb>
+const GROUP_VERBS = { listen: 'join', unlisten: 'leave' } as const
+
+function isOfGroup(message: ClientMessage): message is MessageOf<'listen' | 'unlisten'> {
+  return (message.verb === 'listen' || message.verb === 'unlisten') && message.group !== undefined
 }
 
 /** Later messages do not wait for one that is published. */

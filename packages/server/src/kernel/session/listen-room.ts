@@ -2,7 +2,7 @@ import { refusalOf } from 'webmq-client/protocol'
 import { isSearch } from '../ports/word-limits.js'
 import type { SessionLimits } from './effective-limits.js'
 
-interface ListenCounts {
+export interface ListenCounts {
   readonly size: number
   readonly searchCount: number
 }

@@ -1,12 +1,9 @@
 import type { TextServerMessage } from 'webmq-client/protocol'
-import type { HookCalls } from '../../features/hooks/index.js'
 import type { Measurements } from '../../features/observing/measuring/measurements.js'
 import type { Observer } from '../../features/observing/observer.js'
-import type { Presence } from '../../features/presence/index.js'
-import type { ConnectionGroupsContext, QueueGroups } from '../../features/queue-groups/index.js'
-import type { Streams } from '../../features/streams/streams.js'
 import type { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
+import type { HookPort } from '../identity/hook-port.js'
 import type { TokenVerifier } from '../identity/index.js'
 import type { Revocations } from '../identity/revocations.js'
 import type { KeyRules } from '../patterns/key-rules.js'
@@ -23,25 +20,30 @@ import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits } from './effective-limits.js'
 import type { UserListens } from './listen-room.js'
 import type { Session } from './session.js'
-import type { StreamFeeds } from './sse/stream-feed.js'
 import type { Turns } from './work/turns.js'
 
-export interface SessionServices extends ListensContext, ConnectionGroupsContext {
+/** What a feature keeps for connections. */
+export interface SessionFeature {
+  /** The session has a new identity: ends what it does not allow, and tells the client. */
+  revoke?(session: Session): void
+  /** The connection has closed. @param isWanted The client closed it for good, and will not come back to this session. */
+  closed?(session: Session, isWanted: boolean): void
+}
+
+export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly overflowRules: OverflowRules
   readonly metaRules: KeyRules
-  readonly presence: Presence
-  readonly groups: QueueGroups
-  readonly streams: Pick<Streams, 'write' | 'read' | 'watches' | 'assertSupported'>
-  readonly feeds: Pick<StreamFeeds, 'enter' | 'release'>
+  /** In the order in which they hear of a session. */
+  readonly features: readonly SessionFeature[]
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
   readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
-  readonly hooks?: HookCalls | undefined
+  readonly hooks?: HookPort | undefined
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>

@@ -7,8 +7,6 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { ConnectionPresence } from '../../features/presence/index.js'
-import { ConnectionGroups } from '../../features/queue-groups/index.js'
 import type { Deadline } from '../base/deadlines.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectFacts, Door } from '../identity/actor.js'
@@ -20,6 +18,7 @@ import type { RateGate, RateLimit } from '../publishing/publish-rates.js'
 import { Listens } from '../routing/listens.js'
 import type { SessionLimits } from './effective-limits.js'
 import { createSessionId } from './id.js'
+import type { ListenCounts } from './listen-room.js'
 import type { SessionServices } from './services.js'
 import { encodeRefusal, shownError } from './shown-error.js'
 import { matchingUnits } from './work/costs.js'
@@ -32,7 +31,7 @@ export type SessionState = 'authenticating' | 'active' | 'closed'
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
-const NO_GROUPS = { size: 0, searchCount: 0 }
+const NO_GROUPS: ListenCounts = { size: 0, searchCount: 0 }
 
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
 export class Session implements Author {
@@ -45,14 +44,14 @@ export class Session implements Author {
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
-  #ownPresence: ConnectionPresence | undefined
-  #ownGroups: ConnectionGroups | undefined
   #deadline: Deadline | undefined
   #malformedCount = 0
   /** Of the upgrade request, for the hook `connect`, until it was asked. */
   #facts: ConnectFacts | undefined
   pendingBytes = 0
   requestCount = 0
+  /** Of the queue groups that the connection is a member of. */
+  groupCounts = NO_GROUPS
   /** Messages of the client so far. */
   receivedCount = 0
 
@@ -114,20 +113,6 @@ export class Session implements Author {
     return this.#listens
   }
 
-  get ownPresence(): ConnectionPresence {
-    this.#ownPresence ??= this.services.presence.of(this.connection)
-    return this.#ownPresence
-  }
-
-  get ownGroups(): ConnectionGroups {
-    this.#ownGroups ??= new ConnectionGroups(this.connection, this.services)
-    return this.#ownGroups
-  }
-
-  get groupCounts(): Pick<ConnectionGroups, 'size' | 'searchCount'> {
-    return this.#ownGroups ?? NO_GROUPS
-  }
-
   /** How busy the connection is, to compare it with others: its patterns, and the messages that it sends per minute. */
   get load(): number {
     const minutes = Math.max(1, (this.services.now() - this.openedAtMs) / 60_000)
@@ -136,7 +121,7 @@ export class Session implements Author {
 
   /** Number of patterns that the connection listens to, queue groups included. */
   get listenCount(): number {
-    return (this.#listens?.size ?? 0) + (this.#ownGroups?.size ?? 0)
+    return (this.#listens?.size ?? 0) + this.groupCounts.size
   }
 
   patterns(): readonly string[] {
@@ -231,15 +216,6 @@ export class Session implements Author {
     return expiresAtMs === undefined ? undefined : Math.max(0, Math.round(expiresAtMs - this.services.now()))
   }
 
-  /** What the connection has begun, and a new identity may not allow. */
-  get held(): {
-    readonly listens: Listens | undefined
-    readonly groups: ConnectionGroups | undefined
-    readonly presence: ConnectionPresence | undefined
-  } {
-    return { listens: this.#listens, groups: this.#ownGroups, presence: this.#ownPresence }
-  }
-
   /** Answers a refused message, and returns the error as the client sees it. */
   refuse(error: unknown, id: string | undefined): WebMQError {
     const known = shownError(error, this.id, this.services.logger)
@@ -274,9 +250,8 @@ export class Session implements Author {
     this.services.turns.release(this)
     this.services.drains.release(this.connection)
     this.services.replays.release(this.connection)
-    this.#ownGroups?.close()
     this.#listens?.close()
-    this.#ownPresence?.close(isWanted)
+    for (const feature of this.services.features) feature.closed?.(this, isWanted)
   }
 
   #setDeadline(atMs: number, fire: () => void): void {

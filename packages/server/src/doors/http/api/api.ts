@@ -18,13 +18,16 @@ import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
 import type { HttpContext } from '../context.js'
 import { allowOrigin, answerPreflight, sendError, sendJson, sendText } from '../responses.js'
+import type { FeatureRoute, RoutedNode } from './handlers/handler.js'
 import { type Call, type Handler, handlers, RawAnswer } from './handlers/index.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
 import type { BodySize, Route } from './route.js'
 import { ROUTES, type RouteName } from './routes.js'
 import { statusOf } from './statuses.js'
 
-type HttpApiContext = Pick<HttpContext, 'options' | 'node' | 'hooks' | 'logger'> & { readonly callers: Callers }
+type HttpApiContext = Pick<HttpContext<RoutedNode>, 'options' | 'node' | 'hooks' | 'logger'> & {
+  readonly callers: Callers
+}
 
 /** Which routes a port has: an operator's port has all of them. */
 export type ApiScope = 'all' | 'clients'
@@ -71,6 +74,9 @@ const ACTIONS: { readonly [Name in RouteName]?: ObservedAction } = {
   readStream: 'read',
 }
 
+/** The other routes are those of features. */
+const OWN: { readonly [Name in RouteName]?: unknown } = handlers
+
 const TABLE = new Map<string, Map<string, Found>>()
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
   const methods = TABLE.get(route.path) ?? new Map<string, Found>()
@@ -107,7 +113,7 @@ export class HttpApi {
     const [path = '/'] = url.split('?')
     const { streamsPath } = this.#context.options
     if (path.startsWith(`${streamsPath}/`)) {
-      const { respondStream } = await import('../durable/respond.js')
+      const { respondStream } = await import('../stream-address.js')
       const callerOf = async () => (await this.#callerOf(exchange, { access: 'client' })) as Actor
       const charge = (caller: Actor, byteCount: number) => this.#charge(caller, byteCount)
       const context = { ...this.#context, bodies: this.#bodies, callerOf, charge }
@@ -186,7 +192,7 @@ export class HttpApi {
     const handle = async (body: unknown) => {
       const node = this.#context.node()
       if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
-      const handler = handlers[name] as Handler<RouteName>
+      const handler = (OWN[name] ?? (await node.routes())[name as FeatureRoute]) as Handler<RouteName>
       // The table has checked each part against the shapes that the handler's types come from.
       return handler({ ...this.#context, node }, {
         caller,

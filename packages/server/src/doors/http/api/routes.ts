@@ -1,4 +1,3 @@
-import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, ROW, SESSION, SUMMARY, USER } from '../../../features/operators/index.js'
 import {
   answer,
   anything,
@@ -13,6 +12,7 @@ import {
   optional,
   text,
 } from '../../../kernel/base/shape.js'
+import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, ROW, SESSION, SUMMARY, USER } from './operator-shapes.js'
 import { route } from './route.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, TOKEN_ID, UNTIL } from './shapes.js'
 import { STREAM_ROUTES } from './stream-routes.js'

@@ -1,5 +1,4 @@
 import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS, type WriteKind } from 'webmq-client/protocol'
-import { MAX_CLAIM_CHARS, USER } from '../../../features/operators/index.js'
 import {
   answer,
   anything,
@@ -13,6 +12,7 @@ import {
   text,
 } from '../../../kernel/base/shape.js'
 import { MAX_UNIX_S } from '../../../kernel/identity/revocations.js'
+import { MAX_CLAIM_CHARS, USER } from './operator-shapes.js'
 
 const MAX_ADDRESS_CHARS = 64
 /** What attributes of a message can hold. */

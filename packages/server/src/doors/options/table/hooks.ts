@@ -1,6 +1,6 @@
 import { isPattern } from 'webmq-client/protocol'
-import { isForwardable, WEBHOOK_NOTICES, WEBHOOK_QUESTIONS } from '../../../features/hooks/index.js'
 import { choice, integer, list, text } from '../spec.js'
+import { isForwardable, WEBHOOK_NOTICES, WEBHOOK_QUESTIONS } from '../webhook.js'
 import { checkFileName, isHttpUrl, longEnough, MAX_TIMER_MS } from './checks.js'
 
 const EVENTS: readonly string[] = [...WEBHOOK_QUESTIONS, ...WEBHOOK_NOTICES]

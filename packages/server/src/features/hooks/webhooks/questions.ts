@@ -1,13 +1,13 @@
+import type { HookClient, Hooks, PublishAnswer, Refusal } from '../../../doors/options/hooks.js'
+import { isForwardable, type WebhookFailure } from '../../../doors/options/webhook.js'
 import { isObject } from '../../../kernel/base/is-object.js'
 import { measureJson } from '../../../kernel/base/json-excess.js'
 import { JsonText, membersOf } from '../../../kernel/base/json-text.js'
 import { clientNameOf } from '../../../kernel/identity/actor.js'
 import { NonsenseError } from '../answers.js'
-import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
 import type { CircuitBreaker } from './circuit-breaker.js'
 import { type WebhookClient, WebhookError, type WebhookFault } from './client.js'
 import { dataMember, eventJson, payloadMembers } from './event-json.js'
-import { isForwardable, type WebhookFailure } from './options.js'
 
 export interface QuestionsContext {
   readonly client: Pick<WebhookClient, 'post'>

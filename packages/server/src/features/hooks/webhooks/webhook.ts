@@ -1,4 +1,5 @@
 import { matches } from 'webmq-client/protocol'
+import { type WebhookOptions, webhookEventsOf } from '../../../doors/options/webhook.js'
 import { LogPace } from '../../../kernel/base/log-pace.js'
 import type { Logger } from '../../../kernel/base/logger.js'
 import { within } from '../../../kernel/base/within.js'
@@ -11,7 +12,6 @@ import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
 import { Signer, WebhookClient } from './client.js'
 import { eventJson, payloadMembers } from './event-json.js'
 import { batchOf, Notices } from './notices.js'
-import { type WebhookOptions, webhookEventsOf } from './options.js'
 import { webhookHooks } from './questions.js'
 
 /** Counters since the start; gauges at the time of the call. */

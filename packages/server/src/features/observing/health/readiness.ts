@@ -1,4 +1,3 @@
-import type { OutboxStatus } from '../../outbox/outbox.js'
 import type { BrokerReport } from './broker-watch.js'
 
 /** What a node is doing. `stopped` is for good. */
@@ -10,7 +9,7 @@ interface Notices {
   readonly differentPeers?: number | undefined
   readonly otherLogPeers?: number | undefined
   /** Absent without a database. */
-  readonly outbox?: OutboxStatus | undefined
+  readonly outbox?: string | undefined
   /** Why that is `down`, if known; without secrets. */
   readonly outboxReason?: string | undefined
   /** Publishes that wait for a broker that is too slow; absent while there are none. */

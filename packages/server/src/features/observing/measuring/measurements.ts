@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
 import { Counts } from '../../../kernel/base/counts.js'
+import { HOOK_NAMES, type HookName } from '../../../kernel/identity/hook-port.js'
 import { Histogram, type HistogramStats } from './histogram.js'
 import { PublishTimings, type PublishTimingsContext } from './publish-timings.js'
 
@@ -7,10 +8,6 @@ import { PublishTimings, type PublishTimingsContext } from './publish-timings.js
 export const RESUME_OUTCOMES = ['recovered', 'gap', 'sent-on'] as const
 
 export type ResumeOutcome = (typeof RESUME_OUTCOMES)[number]
-
-export const HOOK_NAMES = ['connect', 'listen', 'publish', 'deliver', 'presence', 'disconnect'] as const
-
-export type HookName = (typeof HOOK_NAMES)[number]
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
 

@@ -1,6 +1,7 @@
 import type { MetricsPage } from '../../../doors/http/context.js'
 import type { ProcessStats, ProcessWatch } from '../../../features/observing/measuring/process-watch.js'
-import type { MetricSpec, MetricsSource, Sample } from './spec.js'
+import type { MetricSpec, Sample } from '../../../features/observing/metrics/spec.js'
+import type { MetricsSource } from './table.js'
 
 /** The format of {@link metricsText}. */
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -11,13 +12,13 @@ let loaded: Promise<Loaded> | undefined
 interface Loaded {
   readonly watch: ProcessWatch
   readonly ofProcess: readonly MetricSpec<ProcessStats>[]
-  readonly ofNode: readonly MetricSpec[]
+  readonly ofNode: readonly MetricSpec<MetricsSource>[]
 }
 
 async function load(): Promise<Loaded> {
   const [{ ProcessWatch }, { PROCESS_METRICS }, { METRICS }] = await Promise.all([
     import('../../../features/observing/measuring/process-watch.js'),
-    import('./of-process.js'),
+    import('../../../features/observing/metrics/of-process.js'),
     import('./table.js'),
   ])
   return { watch: new ProcessWatch(), ofProcess: PROCESS_METRICS, ofNode: METRICS }
@@ -44,7 +45,7 @@ export function metricsText<Source>(metrics: readonly MetricSpec<Source>[], sour
 }
 
 function metricText(
-  { name, help, type }: Pick<MetricSpec, 'name' | 'help' | 'type'>,
+  { name, help, type }: Pick<MetricSpec<unknown>, 'name' | 'help' | 'type'>,
   samples: readonly Sample[],
 ): string {
   if (samples.length === 0) return ''

@@ -1,13 +1,29 @@
 import type { GapReason } from 'webmq-client/protocol'
-import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../../../features/observing/measuring/measurements.js'
+import { CLOSE_CODES, ERROR_CODES } from '../../../features/observing/measuring/measurements.js'
+import {
+  flagged,
+  type MetricRows,
+  type MetricSpec,
+  type MetricType,
+  metricsFrom,
+  namesOf,
+  seriesName,
+} from '../../../features/observing/metrics/spec.js'
+import { HOOK_NAMES } from '../../identity/hook-port.js'
 import type { BrokerStatus } from '../../ports/broker.js'
+import { FEATURES } from '../features.js'
 import type { ServerStats } from '../stats.js'
-import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './spec.js'
+
+export interface MetricsSource {
+  readonly node: string
+  readonly version: string
+  readonly broker: string
+  readonly stats: ServerStats
+}
 
 type Given<Part extends keyof ServerStats> = NonNullable<ServerStats[Part]>
 
 const BREAKER_STATES: readonly Given<'webhook'>['breaker'][] = ['closed', 'open', 'half-open']
-const OUTBOX_STATUSES = namesOf<Given<'outbox'>['status']>({ leading: true, waiting: true, down: true })
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -35,7 +51,7 @@ const HOOK_SERIES = HOOK_NAMES.flatMap((hook) =>
 )
 
 /** All metrics of a node. Each request reads them from existing counters, of which none is made by a walk over connections. */
-export const METRICS: readonly MetricSpec[] = [
+export const METRICS: readonly MetricSpec<MetricsSource>[] = [
   {
     name: 'webmq_build_info',
     type: 'gauge',
@@ -97,31 +113,8 @@ export const METRICS: readonly MetricSpec[] = [
       'pauseCount: How often reading from a connection was paused, because it has caused too much work.',
     webmq_backlog_bytes: 'backlogBytes: Memory of messages that wait for the turn of their connection.',
   }),
-  ...metricsOf(({ streams }) => streams, {
-    webmq_streams:
-      'activeCount: Streams that have not ended and that this node watches, because somebody writes or reads them.',
-    webmq_stream_bytes: 'keptBytes: Estimated memory of them.',
-    webmq_stream_appends_total: 'appendCount: Appends to streams through this node.',
-    webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
-    webmq_streams_lost_failed_total:
-      'lostFailedCount: Failed attempts to end such a stream, tried again after `streamLeaseMs`.',
-    webmq_stream_roll_ups_failed_total:
-      'rollUpFailedCount: Ended streams that stay as their appends in the log: larger than `maxPayloadBytes`, or refused by the broker.',
-  }),
-  ...metricsOf(({ outbox }) => outbox, {
-    'webmq_outbox_status{status}': [
-      '1 for the status of the database outbox: leading (this node publishes its rows), waiting (another does), down (no database, or rows that it hides); absent without one.',
-      ({ status }) => flagged(OUTBOX_STATUSES, status),
-    ],
-    webmq_outbox_rows:
-      'rowCount: Rows that wait to be published, at most 100,000; with those that follow, of the leading node alone.',
-    webmq_outbox_lag_seconds: 'lagSeconds: Age of the oldest of them.',
-    webmq_outbox_failed_rows: 'failedRowCount: Rows with an error, which are not published, at most 100,000.',
-    webmq_outbox_published_total: 'publishedCount: Rows that this node has published.',
-    webmq_outbox_duplicates_total: 'duplicateCount: Of these, those that the broker had from another node.',
-    webmq_outbox_failed_total: 'failedCount: Rows that this node has given an error.',
-    webmq_outbox_lost_total: 'lostCount: Lost connections to the database.',
-  }),
+  ...metricsOf(({ streams }) => streams, FEATURES.streams.metrics),
+  ...metricsOf(({ outbox }) => outbox, FEATURES.outbox.metrics),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [
       '1 for the status of the broker: up, blocked (accepts no messages at present), down.',
@@ -165,40 +158,9 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_retained_bytes:
       'byteCount: Bytes of these keys and their payloads; `retainMaxKeys` and `retainMaxBytes` limit both.',
   }),
-  ...metricsOf(({ presence }) => presence, {
-    webmq_presence_members: 'memberCount: Presence members of all nodes that this node knows.',
-    webmq_presence_own_members: 'ownMemberCount: Presence members of connections of this node.',
-    webmq_presence_watched_keys: 'watchedKeyCount: Keys whose members are watched by connections of this node.',
-    webmq_presence_peers: 'peerCount: Other nodes that take part in presence.',
-    webmq_presence_dropped_total:
-      'droppedCount: Presence messages that could not be read, and members of other nodes above the limit.',
-  }),
-  ...metricsOf(({ queueGroups }) => queueGroups, {
-    webmq_queue_groups: 'groupCount: Queue groups of all nodes that this node knows, those of responders included.',
-    webmq_queue_group_members: 'memberCount: Members of queue groups on this node.',
-    webmq_queue_group_pending: 'pendingCount: Messages that wait for the answer of the node of a member.',
-    webmq_queue_group_pending_bytes: 'pendingBytes: Bytes of these messages; `brokerMaxPendingBytes` is the limit.',
-    webmq_queue_group_waiting: 'waitingCount: Those of these messages whose node does not answer at present.',
-    webmq_requests_pending: 'requestCount: Requests of this node that wait for a reply.',
-    webmq_queue_group_handed_total: 'handedCount: Messages and requests that members of this node have got.',
-    webmq_queue_group_missed_total:
-      'missedCount: Messages that no member got: the queue group had none any more, or a hook failed.',
-    webmq_queue_group_failed_total:
-      'failedCount: Messages and requests that failed: nodes with members did not answer, or took no more.',
-    webmq_queue_group_dropped_total:
-      'droppedCount: Unreadable messages about queue groups, and members of other nodes above the limit.',
-  }),
-  ...metricsOf(({ cluster }) => cluster, {
-    webmq_cluster_peers: 'peerCount: Other nodes that this node knows.',
-    webmq_cluster_different_peers:
-      'differentCount: Other nodes with other options that all must share, or of another version.',
-    webmq_cluster_other_log_peers:
-      'otherLogCount: Other nodes that log other keys: while there are any, clients that come back are told a gap.',
-    webmq_cluster_revocations:
-      'revocationCount: Revoked tokens and users that this node keeps until the tokens have expired.',
-    webmq_cluster_dropped_total:
-      'droppedCount: Unreadable messages about these, those of too many nodes, and revocations above the limit.',
-  }),
+  ...metricsOf(({ presence }) => presence, FEATURES.presence.metrics),
+  ...metricsOf(({ queueGroups }) => queueGroups, FEATURES.queueGroups.metrics),
+  ...metricsOf(({ cluster }) => cluster, FEATURES.cluster.metrics),
   ...metricsOf(({ transport }) => transport, {
     webmq_transport_accepted_total: 'acceptedCount: Accepted connections.',
     webmq_transport_refused_total: 'refusedCount: Refused upgrades.',
@@ -243,11 +205,7 @@ export const METRICS: readonly MetricSpec[] = [
       'droppedCount: Notices to the webhook that were dropped: it did not take them, or too many waited.',
     webmq_webhook_waiting: 'waitingCount: Notices that wait for the webhook.',
   }),
-  ...metricsOf(({ occupancy }) => occupancy, {
-    webmq_occupancy_patterns: 'occupiedCount: Patterns of `occupancy` that somebody listens with, on all nodes.',
-    webmq_occupancy_waiting: 'waitingCount: Patterns of which this node has to tell the webhook something.',
-    webmq_occupancy_dropped_total: 'droppedCount: Listens that are not told, because too many patterns are watched.',
-  }),
+  ...metricsOf(({ occupancy }) => occupancy, FEATURES.occupancy.metrics),
   ...metricsOf((stats) => stats, {
     'webmq_connection_limit_total{reason}':
       'connectionLimitCounts: Connections refused because their address, their user or the node has too many, by reason.',
@@ -284,3 +242,12 @@ export const METRICS: readonly MetricSpec[] = [
     ],
   }),
 ]
+
+/** Metrics of one part of the stats, as {@link metricsFrom}. */
+function metricsOf<Part extends object>(
+  partOf: (stats: ServerStats) => Part | undefined,
+  rows: MetricRows<Part>,
+  type?: MetricType,
+): readonly MetricSpec<MetricsSource>[] {
+  return metricsFrom(({ stats }: MetricsSource) => partOf(stats), rows, type)
+}

@@ -14,9 +14,8 @@ import type { Dispatcher } from '../dispatcher.js'
 import { refuseToken } from '../handlers/auth.js'
 import type { SessionServices } from '../services.js'
 import { Session } from '../session.js'
-import { followStream } from '../sse/follow.js'
 import { StreamListens } from '../sse/listens.js'
-import { readStreamRequest, type StreamRequest } from '../sse/request.js'
+import { readStreamRequest, type StreamCursor, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
 import { type Admission, Admissions, type AdmissionsContext } from './admissions.js'
 import { RefusedOrigins } from './refused-origins.js'
@@ -31,10 +30,19 @@ import {
 } from './upgrade.js'
 import { Welcomes, type WelcomesContext } from './welcomes.js'
 
+/** Serves event streams that follow the stream of a key. */
+export interface StreamFollower {
+  /** @throws {WebMQError} `E_UNSUPPORTED`. */
+  assertSupported(key: string): void
+  /** Resolves when it has begun, or the session has ended. @throws {WebMQError} `E_FORBIDDEN`, those of a hook, and of the log. */
+  begin(session: Session, key: string, cursor: StreamCursor | undefined): Promise<void>
+}
+
 export interface GatewayContext extends UpgradePolicy, AdmissionsContext, WelcomesContext {
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable
+  readonly follower: StreamFollower
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'receiveRun' | 'waitFor'>
   readonly refusals: Pick<Refusals, 'add'>
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
@@ -155,7 +163,6 @@ export class Gateway implements TransportSink {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
     const { hooks, logger, measurements, now, observer } = this.#context.services
     measurements.closed(code)
-    this.#context.services.feeds.release(connection)
     if (session === undefined) {
       logger.debug({ code, reason }, 'connection closed')
       return
@@ -215,7 +222,7 @@ export class Gateway implements TransportSink {
 
   /** @throws {WebMQError} `E_UNSUPPORTED`. */
   #assertFollowable({ follows, patterns: [key = ''] }: StreamRequest): void {
-    if (follows !== undefined) this.#context.services.streams.assertSupported(key)
+    if (follows !== undefined) this.#context.follower.assertSupported(key)
   }
 
   #accept(
@@ -251,9 +258,10 @@ export class Gateway implements TransportSink {
 
   #beginStream(session: Session, request: StreamRequest): void {
     const { follows, patterns } = request
+    const { follower } = this.#context
     const [key = ''] = patterns
     const begun =
-      follows === undefined ? new StreamListens(session, request).begin() : followStream(session, key, follows.cursor)
+      follows === undefined ? new StreamListens(session, request).begin() : follower.begin(session, key, follows.cursor)
     begun.catch((error: unknown) => {
       if (session.isClosed) return
       const { code } = session.refuse(error, undefined)

@@ -1,6 +1,6 @@
 import { closeCodeOf, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../base/hook-refusal.js'
-import { isListener, isMember } from '../../identity/access.js'
+import { isListener } from '../../identity/access.js'
 import type { Identity } from '../../identity/index.js'
 import type { Session } from '../session.js'
 import type { Handler } from './handler.js'
@@ -40,30 +40,28 @@ function isOfToken(error: unknown): boolean {
   return error instanceof WebMQError && ENDING_CODES.has(error.code)
 }
 
-/** Ends the listens, the memberships and the presence that the session's new identity does not allow, and tells the client. */
+/** Ends what the session's new identity does not allow, and tells the client. */
 function revokeListens(session: Session): void {
-  const { listens, groups, presence } = session.held
-  const { observer } = session.services
-  const mayListen = (pattern: string) => isListener(session, pattern)
-  for (const pattern of listens?.revoke(mayListen) ?? []) {
+  const { features, observer } = session.services
+  const hasListens = session.patterns().length > 0
+  for (const pattern of hasListens ? session.listens.revoke((pattern) => isListener(session, pattern)) : []) {
     observer?.unlistened?.(session, pattern)
-    tell(session, `listen ${pattern}`, { pattern })
+    tellRevoked(session, `listen ${pattern}`, { pattern })
   }
-  for (const { kind, group, pattern } of groups?.revoke(mayListen) ?? []) {
-    observer?.unlistened?.(session, pattern)
-    const { code, message } = noLonger(`listen ${pattern}`)
-    session.reply({ verb: 'ended', group, pattern, ...(kind === 'respond' ? { respond: true } : {}), code, message })
-  }
-  for (const key of presence?.revoke((key) => isMember(session, key), mayListen) ?? [])
-    tell(session, `presence ${key}`, { key })
+  for (const feature of features) feature.revoke?.(session)
 }
 
-function tell(session: Session, what: string, names: { readonly pattern: string } | { readonly key: string }): void {
-  const { code, message, retryable, docs } = noLonger(what)
+/** Tells a client that something has ended, because its new token does not grant it. */
+export function tellRevoked(
+  session: Session,
+  what: string,
+  names: { readonly pattern: string } | { readonly key: string },
+): void {
+  const { code, message, retryable, docs } = noLongerGranted(what)
   session.reply({ verb: 'error', code, message, retryable, docs, ...names })
 }
 
-function noLonger(what: string): WebMQError {
+export function noLongerGranted(what: string): WebMQError {
   return new WebMQError('E_FORBIDDEN', { detail: `${what}, no longer granted` })
 }
 

@@ -1,26 +1,33 @@
-import type { ClientVerb } from 'webmq-client/protocol'
+import { andThen, type MaybePromise } from '../../base/maybe-promise.js'
+import { askToListen } from '../opening.js'
 import { auth } from './auth.js'
-import type { Handler } from './handler.js'
-import { history } from './history.js'
-import { listen, sendingOn } from './listen.js'
+import type { KernelVerbs } from './handler.js'
+import { assertMayRead, history } from './history.js'
+import { listen, requestOf, sendingOn } from './listen.js'
 import { ping } from './ping.js'
-import { presence } from './presence.js'
 import { publish } from './publish.js'
-import { reply, request } from './request.js'
-import { read, stream } from './stream.js'
 import { unlisten } from './unlisten.js'
 
-/** Every verb's handler; a missing verb does not compile. */
-export const handlers: { readonly [V in ClientVerb]: Handler<V> } = {
-  auth,
-  listen: sendingOn(listen),
-  unlisten,
-  publish,
-  history,
-  presence,
-  request,
-  reply,
-  stream,
-  read,
-  ping,
+/** The verbs that are no feature's; a missing one does not compile. */
+export const kernelVerbs: KernelVerbs = {
+  auth: { handle: auth },
+  listen: {
+    handle: sendingOn(listen),
+    ask: (_, session, message) => unchanged(askToListen(session, requestOf(message))),
+  },
+  unlisten: { handle: unlisten },
+  // The publisher asks about publishes itself.
+  publish: { handle: publish },
+  history: {
+    handle: history,
+    ask: (hooks, session, message) => {
+      assertMayRead(session, session.services, message)
+      return unchanged(hooks.listen(session, 'history', message.key, true))
+    },
+  },
+  ping: { handle: ping },
+}
+
+function unchanged(asked: MaybePromise<void>): MaybePromise<undefined> {
+  return andThen(asked, () => undefined)
 }

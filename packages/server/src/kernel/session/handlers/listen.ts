@@ -5,7 +5,6 @@ import type { Replay } from '../../replay/replay.js'
 import { beginListens, type ListenRequest } from '../opening.js'
 import type { SessionServices } from '../services.js'
 import type { Handler, MessageOf } from './handler.js'
-import { listenInGroup, slotNameOf } from './queue-group.js'
 
 /** Clients that are sent on come back within this time, and not all at once. */
 const MAX_RETRY_AFTER_MS = 500
@@ -34,8 +33,6 @@ export function sendingOn(listen: Handler<'listen'>): Handler<'listen'> {
  * makes the listen live.
  */
 export const listen: Handler<'listen'> = (session, services, message) => {
-  const name = slotNameOf(message)
-  if (name !== undefined) return listenInGroup(session, services, message, name)
   const asked = overflowOf(services, message)
   const overflow = asked === 'disconnect' ? undefined : asked
   let isRecovered = false

@@ -97,23 +97,3 @@ export function matchingUnits(stepCount: number): number {
 function patternUnits(pattern: string): number {
   return pattern.length / PATTERN_CHARS_PER_UNIT + (pattern.includes('*') || pattern.includes('#') ? WILDCARD_UNITS : 0)
 }
-
-/** A member is stored at its key and for its node, with a new stamp. */
-const ENTER_UNITS = 10
-/** Bytes of data that are parsed and written again per unit. */
-const DATA_BYTES_PER_UNIT = 100
-/** Bytes of the members of a key that are encoded, copied and sent per unit: no answer is larger. */
-const MEMBER_BYTES_PER_UNIT = 400
-/** Bytes of a member in a difference, beside its data. */
-export const MEMBER_BYTES = 60
-/** The same of one that has left. */
-export const DEPARTURE_BYTES = 40
-
-/** Units of entering, beside those of the verb. @param length Of the data. */
-export function enteringUnits(length: number): number {
-  return ENTER_UNITS + length / DATA_BYTES_PER_UNIT
-}
-
-export function membersUnits(byteCount: number): number {
-  return byteCount / MEMBER_BYTES_PER_UNIT
-}

@@ -3,6 +3,7 @@ import type { Actor } from '../../../../kernel/identity/actor.js'
 import type { ApiNode } from '../../api-node.js'
 import type { BodyFlow } from '../../body-flow.js'
 import type { HttpContext } from '../../context.js'
+import type { StreamAddress } from '../../stream-call.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
 
@@ -46,3 +47,27 @@ export type Handler<Name extends RouteName> = (
   context: HandlerContext,
   call: Call<Name>,
 ) => MaybePromise<AnswerOf<(typeof ROUTES)[Name]> | (Name extends 'readStream' ? RawAnswer : never)>
+
+/** Handlers of routes, which the HTTP API calls. */
+type Handlers<Name extends RouteName> = { readonly [R in Name]: Handler<R> }
+
+/** Routes that features answer. */
+export type FeatureRoute =
+  | 'presence'
+  | 'writeStream'
+  | 'readStream'
+  | 'connections'
+  | 'user'
+  | 'disconnect'
+  | 'revoke'
+  | 'info'
+export type FeatureRoutes = Handlers<FeatureRoute> & {
+  /** No rows of the table: their paths contain keys. */
+  readonly streamAddress: StreamAddress
+}
+export type OwnRoutes = Handlers<Exclude<RouteName, FeatureRoute>>
+
+/** A node, with what its features answer. */
+export interface RoutedNode extends ApiNode {
+  readonly routes: () => Promise<FeatureRoutes>
+}

@@ -60,13 +60,6 @@ function readPage(
   })
 }
 
-export const presence: Handler<'presence'> = (context, call) => {
-  const key = checkedKey(context, call)
-  return andThen(context.hooks?.presence(call.caller, 'get', key, undefined), () =>
-    andThen(context.node.presence(key), (members) => ({ members })),
-  )
-}
-
 export function checkedKey(
   { options }: Pick<HandlerContext, 'options'>,
   { caller, query: { key } }: Pick<Call<'history' | 'presence' | 'readStream'>, 'caller' | 'query'>,

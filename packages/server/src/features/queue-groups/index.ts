@@ -1,6 +1,0 @@
-export { ConnectionGroups, type ConnectionGroupsContext } from './connection.js'
-export type { GroupMessage, SlotName } from './group-message.js'
-export { GroupedBroker } from './grouped-broker.js'
-export { LocalMember } from './local-member.js'
-export { type QueueGroupStats, QueueGroups } from './queue-groups.js'
-export type { TakenRequest } from './requests.js'
