@@ -9,6 +9,7 @@ const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, impor
 const resolve = {
   alias: {
     'webmq-conformance': source('conformance/src/index.ts'),
+    'webmq-server/brokers': source('server/src/adapters/brokers/index.ts'),
     'webmq-server/ports': source('server/src/kernel/ports/index.ts'),
     'webmq-server/transports': source('server/src/adapters/transports/index.ts'),
     'webmq-transport-uws': source('transport-uws/src/index.ts'),

@@ -3,16 +3,14 @@ import type { Broker } from '../../kernel/ports/broker.js'
 import { hasHistory } from './log/history-log.js'
 import type { RabbitmqLimits } from './rabbitmq/driver.js'
 import { RemoteBroker } from './remote/broker.js'
-import type { RemoteBrokerOptions } from './remote/options.js'
+import type { AddressedBrokerOptions } from './remote/options.js'
+
+export type { AddressedBrokerOptions }
 
 /*
  * Each of these loads its library, and nothing of the others.
  * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when the library is not installed.
  */
-
-export interface AddressedBrokerOptions extends RemoteBrokerOptions {
-  readonly broker: string
-}
 
 export interface RabbitmqBrokerOptions extends AddressedBrokerOptions {
   readonly rabbitmqLimits?: Partial<RabbitmqLimits>

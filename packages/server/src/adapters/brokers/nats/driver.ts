@@ -20,6 +20,7 @@ const HOST_TIMEOUT_MS = 3_000
 const REQUEST_TIMEOUT_MS = 3_000
 
 export class NatsDriver implements LinkDriver {
+  readonly linkVersion = 1
   readonly name = 'nats'
   readonly takesBundles = true
   readonly capabilities: BrokerCapabilities

@@ -22,6 +22,7 @@ const DEFAULT_LIMITS: RabbitmqLimits = { hostTimeoutMs: 5_000, maxPatterns: 2_00
  * any program that speaks it can publish there and bind queues of its own.
  */
 export class RabbitmqDriver implements LinkDriver {
+  readonly linkVersion = 1
   readonly name = 'rabbitmq'
   readonly takesBundles = false
   readonly capabilities: BrokerCapabilities

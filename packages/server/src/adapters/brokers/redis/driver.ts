@@ -9,6 +9,7 @@ import { RedisLog } from './log.js'
 
 /** Makes links to Redis. They use publish and subscribe, which stores nothing, and a stream for the log. */
 export class RedisDriver implements LinkDriver {
+  readonly linkVersion = 1
   readonly name = 'redis'
   readonly takesBundles = true
   readonly capabilities: BrokerCapabilities
