@@ -32,6 +32,8 @@ const script = (args) => args.split(' ')
  * @property {string} dry flags that make each run short, to try the command; they come last
  * @property {number} seconds estimate of all runs together, on two cores
  * @property {readonly string[]} keys columns of the result
+ * @property {readonly string[]} [fileOnly] of them, those that the page leaves out
+ * @property {(row: Record<string, unknown>) => boolean} [shows] rows of the page; the file has all
  * @property {readonly string[]} [ranges] of them, those with the smallest and the largest repeat
  * @property {{ key: string, targets: readonly string[], same: readonly string[] }} [beside] ratios of WebMQ to peers in
  *   the same run, in rows that have the same in these columns
@@ -53,6 +55,7 @@ export const TABLES = {
     keys: FLOOD,
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'raw'], same: ['subscribers'] },
+    fileOnly: ['serverRssBytes'],
     measures: SERVER,
   },
   'messages-from-clients': {
@@ -76,6 +79,7 @@ export const TABLES = {
     ],
     ranges: ['receivedPerServerCpuSecond'],
     beside: { key: 'receivedPerServerCpuSecond', targets: ['uws', 'webmq-native'], same: ['payloadBytes'] },
+    fileOnly: ['receivedPerSecond'],
     measures: SERVER,
   },
   'connection-storm': {
@@ -147,6 +151,7 @@ export const TABLES = {
       'serverEventLoopLagMs.p99',
     ],
     ranges: ['latencyMs.p99', 'serverCpuShare'],
+    fileOnly: ['deliveriesPerSecond'],
     measures: SERVER,
   },
   streams: {
@@ -210,6 +215,8 @@ export const TABLES = {
       'closedCount',
     ],
     ranges: ['deliveriesPerTotalCpuSecond'],
+    fileOnly: ['publishedPerSecond'],
+    shows: ({ subscribers }) => subscribers !== 100,
     measures: NODES,
   },
   'logged-messages': {
@@ -249,6 +256,7 @@ export const TABLES = {
       'serverCpuSecondsPerWindow',
       'serverPeakRssBytes',
     ],
+    fileOnly: ['broadcastMs.avg', 'historyMs.avg'],
     measures: [...NODES, 'packages/server/src/kernel/replay'],
   },
   auction: {
@@ -277,6 +285,7 @@ export const TABLES = {
       'cpuPerBidMs',
     ],
     ranges: ['latencyMs.p99'],
+    fileOnly: ['growthExponent'],
     measures: LIBRARY,
   },
   'a-fleet-while-things-break': {
@@ -301,6 +310,8 @@ export const TABLES = {
       'mostOpenedIn100Ms',
       'latencyMs.p99',
     ],
+    fileOnly: ['listensBy', 'reconnectMs.p50', 'reconnectMs.max', 'mostOpenedIn100Ms'],
+    shows: ({ listensBy }) => listensBy === 'WebSocket',
     measures: LIBRARY,
   },
   tls: {
@@ -340,6 +351,7 @@ export const TABLES = {
     keys: FLOOD,
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'ws', 'socketio'], same: ['subscribers'] },
+    fileOnly: ['deliveriesPerSecond'],
     measures: SERVER,
   },
   'real-clients-over-brokers': {
@@ -367,6 +379,8 @@ export const TABLES = {
       'brokerCpuSeconds',
       'verdict',
     ],
+    fileOnly: ['latencyMs.p95'],
+    shows: ({ subscribers }) => subscribers !== 300,
     measures: NODES,
   },
   everyday: {
@@ -387,6 +401,7 @@ export const TABLES = {
       'generatorCpuSeconds',
     ],
     ranges: ['serverCpuUsPerDelivery'],
+    fileOnly: ['deliveredRatio', 'brokerCpuSeconds', 'generatorCpuSeconds'],
     measures: NODES,
   },
   overload: {
@@ -409,6 +424,8 @@ export const TABLES = {
       'idealMs',
       'normalRatio',
     ],
+    fileOnly: ['offeredPerSecond', 'latencyMs.p50', 'normalMs', 'idealMs'],
+    shows: ({ load }) => ![0.5, 0.8, 1.3].includes(load),
     measures: LIBRARY,
   },
   'many-clients-that-listen-and-publish': {

@@ -100,7 +100,7 @@ export function placesOf(page) {
 }
 
 /**
- * A page with the tables between their marks. A machine or version that the text of the page names is not said again.
+ * A page with the tables between their marks. A machine, version or day that the text of the page names is not said again.
  * @param {string} page
  * @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables
  * @throws {Error} for a mark without a table
@@ -120,24 +120,27 @@ function textOf(name, tables, prose) {
   if (figures === undefined)
     return `${TABLES[name].runs.map((run) => `\`${commandOf(run)}\``).join('\\\n')}\n\n${NOT_MEASURED}`
   const { commands, commit, date, machine, repeats, versions } = figures
-  const { ranges = [], beside } = TABLES[name]
+  const { ranges = [], beside, fileOnly = [], shows = () => true } = TABLES[name]
   const peers = beside?.targets.filter((target) => figures.rows.some((row) => row.target === target)) ?? []
   const isZero = ({ key }) => figures.rows.length > 1 && figures.rows.every((row) => row[key] === 0)
   const zeros = figures.columns.filter(isZero).map(({ title }) => title)
-  const columns = figures.columns.filter((column) => !isZero(column))
+  const columns = figures.columns.filter((column) => !isZero(column) && !fileOnly.includes(column.key))
   const titles = [...columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
-  const rows = figures.rows.map((row) => [
-    ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
-    ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
-  ])
+  const rows = figures.rows
+    .filter(shows)
+    .map((row) => [
+      ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
+      ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
+    ])
   // A server by hand is one target for each broker.
   const others = Object.entries(versions ?? {})
     .filter(([target]) => !target.startsWith('webmq'))
     .map(([target, version]) => [target.split('+')[0], version])
   // The file has the kernel, too.
   const conditions = [machine.replace(/, Linux [^,]+/, ''), ...others.map((other) => other.join(' '))]
+  const taken = `${date}, commit ${commit}`
   const source = [
-    `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}`,
+    (repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`) + (prose.includes(taken) ? '' : `, ${taken}`),
     ...new Set(conditions.filter((condition) => !prose.includes(condition))),
   ]
   return [...commands.map((command) => `\`${command}\``)]

@@ -12,7 +12,7 @@ import type { TransportAddress } from '../../kernel/ports/transport.js'
 import type { MetricsAudience, ResolvedOptions } from '../options/server-options.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
-import { Knocks } from './budgets.js'
+import { RequestCharges } from './budgets.js'
 import type { Callers } from './caller.js'
 import { HttpConnections, type HttpLimits, type HttpStats } from './connections.js'
 import type { HttpContext, MetricsPage } from './context.js'
@@ -60,7 +60,7 @@ export class HttpFrontend {
   readonly server: Server
   readonly #context: FrontendContext
   readonly #connections: HttpConnections
-  readonly #knocks: Knocks
+  readonly #charges: RequestCharges
   readonly #turns = new TurnQueue<() => void>(REQUESTS_PER_TURN, (answer) => answer(), { turnMs: TURN_MS })
   #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
@@ -69,7 +69,7 @@ export class HttpFrontend {
     const { callers, limits, options } = context
     const { httpKeepAliveMs } = options
     this.#connections = new HttpConnections({ maxIdleMs: httpKeepAliveMs, ...limits }, (peer) => callers.isProxy(peer))
-    this.#knocks = new Knocks(context, this.#connections)
+    this.#charges = new RequestCharges(context, this.#connections)
     this.server = createServer({ keepAliveTimeout: httpKeepAliveMs, requestTimeout: 0 }, (request, response) =>
       this.handle(request, response),
     )
@@ -138,10 +138,10 @@ export class HttpFrontend {
         leave()
       })
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
-      if (response.statusCode >= 400) this.#knocks.charge(request, response, path)
+      if (response.statusCode >= 400) this.#charges.charge(request, response, path)
       return
     }
-    const waitMs = this.#knocks.charge(request, response, path)
+    const waitMs = this.#charges.charge(request, response, path)
     if (waitMs > 0) return this.#refuse(request, response, Math.ceil(waitMs / 1_000), 'this client asks too often')
     // No body is wanted, so none is waited for.
     answerEarly(request, response)
@@ -225,7 +225,7 @@ export class HttpFrontend {
   #sendHealth(request: IncomingMessage, response: ServerResponse): void {
     const report = this.#context.health()
     sendJson(response, request, report.status === 'stopped' ? 503 : 200, {
-      ...(this.#isTold(request) ? report : { status: report.status }),
+      ...(this.#maySeeDetails(request) ? report : { status: report.status }),
       ...this.#identity(request, response),
     })
   }
@@ -233,11 +233,11 @@ export class HttpFrontend {
   #sendReadiness(request: IncomingMessage, response: ServerResponse): void {
     const readiness = readinessOf(this.#context.health(), /[?&]full=503(?:&|$)/.test(request.url ?? ''))
     const { status } = readiness
-    sendJson(response, request, status === 'ready' ? 200 : 503, this.#isTold(request) ? readiness : { status })
+    sendJson(response, request, status === 'ready' ? 200 : 503, this.#maySeeDetails(request) ? readiness : { status })
   }
 
   /** Whether the version, the load and the reason of an outage, which may name hosts and users, are for this request. */
-  #isTold(request: IncomingMessage): boolean {
+  #maySeeDetails(request: IncomingMessage): boolean {
     const { metricsAudience, callers } = this.#context
     return metricsAudience === 'all' || (metricsAudience === 'local' && callers.isLocal(request))
   }
@@ -245,7 +245,7 @@ export class HttpFrontend {
   async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { metrics, metricsAudience } = this.#context
     if (metricsAudience === 'off') return sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
-    if (!this.#isTold(request)) {
+    if (!this.#maySeeDetails(request)) {
       const detail = 'metrics are for this machine only; set the option metrics to allow others'
       return sendError(response, request, 403, new WebMQError('E_FORBIDDEN', { detail }))
     }

@@ -13,13 +13,13 @@ export interface SlicedReadOptions {
   readonly start: number
   /** Reads what is before this offset; `undefined`: up to the end. */
   readonly before: number | undefined
-  /** Reads the newest so many messages; `undefined`: all. */
+  /** Newest messages that are read; `undefined`: all. */
   readonly newestCount: number | undefined
-  /** The newest so many messages of the log are given, and no older ones; `undefined`: all. */
+  /** Newest messages of the log that are given, and no older ones; `undefined`: all. */
   readonly maxCount: number | undefined
   /** Whether wanted messages may have been dropped before the read began. */
   readonly mayBeCut: () => boolean
-  readonly isCutTold: boolean
+  readonly reportsCut: boolean
   readonly limit: number
   /** The only key that is wanted; `undefined` with patterns. */
   readonly key: string | undefined
@@ -122,9 +122,9 @@ export class SlicedRead {
   }
 
   #isCut({ messages, isPartial }: ReadResult): boolean {
-    const { isCutTold, newestCount = 0, mayBeCut } = this.#options
+    const { reportsCut, newestCount = 0, mayBeCut } = this.#options
     const isShort = this.#isShort || (!isPartial && messages.length < newestCount)
-    return isCutTold && isShort && (this.#hasOlder || mayBeCut())
+    return reportsCut && isShort && (this.#hasOlder || mayBeCut())
   }
 
   #findStart(budget: StepBudget): boolean {
