@@ -207,11 +207,11 @@ export default {
       comment: 'A feature is removed by deleting its folder and one line in a table.',
       severity: 'error',
       from: {
-        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
+        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|native|ws)/',
         pathNot: TESTS,
       },
       to: {
-        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
+        path: '^packages/server/src/adapters/(brokers|transports)/(memory|mesh|native|ws)/',
         pathNot: '^packages/server/src/adapters/$1/$2/',
       },
     },
@@ -224,6 +224,17 @@ export default {
         path: '^packages/',
         pathNot:
           '^packages/transport-uws/src/|^packages/server/(src|dist)/(kernel/ports|adapters/transports)/index\\.|^packages/client/(src|dist)/protocol/',
+      },
+    },
+    {
+      name: 'a-broker-in-a-package-knows-public-faces-alone',
+      comment: 'As one of somebody else: the ports, what brokers share, the protocol, and its own library.',
+      severity: 'error',
+      from: { path: '^packages/(broker-[^/]+)/src/', pathNot: TESTS },
+      to: {
+        path: '^packages/',
+        pathNot:
+          '^packages/$1/src/|^packages/server/(src|dist)/(kernel/ports|adapters/brokers)/index\\.|^packages/client/(src|dist)/protocol/',
       },
     },
     {
@@ -251,7 +262,7 @@ export default {
       name: 'native-is-the-bottom',
       severity: 'error',
       from: { path: '^packages/native/' },
-      to: { path: '^packages/(client|server|bench|conformance|services|transport-uws)/' },
+      to: { path: '^packages/(client|server|bench|conformance|services|transport-uws|broker-[^/]+)/' },
     },
     {
       name: 'resolvable',

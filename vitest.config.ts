@@ -8,7 +8,11 @@ const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, impor
 /** The suites test the sources, and see the same ports as they do. */
 const resolve = {
   alias: {
+    'webmq-broker-redis': source('broker-redis/src/index.ts'),
+    'webmq-broker-rabbitmq': source('broker-rabbitmq/src/index.ts'),
+    'webmq-broker-nats': source('broker-nats/src/index.ts'),
     'webmq-conformance': source('conformance/src/index.ts'),
+    'webmq-server/brokers': source('server/src/adapters/brokers/index.ts'),
     'webmq-server/ports': source('server/src/kernel/ports/index.ts'),
     'webmq-server/transports': source('server/src/adapters/transports/index.ts'),
     'webmq-transport-uws': source('transport-uws/src/index.ts'),
@@ -75,6 +79,7 @@ const ofClient = { ...project('client').test, setupFiles: [...WAITS.setupFiles, 
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofTransport } = project('transport-uws')
+const ofBrokers = ['nats', 'rabbitmq', 'redis'].map((name) => project(`broker-${name}`))
 const { test: ofBench } = project('bench')
 
 export default defineConfig({
@@ -88,6 +93,7 @@ export default defineConfig({
       { resolve, test: { ...ofServer, ...WAITING, name: 'server-plays', include: [PLAYS] } },
       project('native'),
       { resolve, test: { ...ofTransport, ...WAITING } },
+      ...ofBrokers,
       project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },

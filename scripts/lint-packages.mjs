@@ -23,6 +23,9 @@ const FILES = {
   // Not the load generator's sources: a bench that has them takes itself for a checkout, and builds them.
   'webmq-bench': [/^dist\/[\w/-]+\.js$/, /^(benchmark\.js|report\.html)$/, /^targets\/[\w-]+\.mjs$/],
   'webmq-check': [/^dist\/[\w/-]+\.js$/, /^bin\/webmq-check\.js$/, /^targets\/[\w-]+\.(mjs|py)$/],
+  'webmq-broker-nats': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
+  'webmq-broker-rabbitmq': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
+  'webmq-broker-redis': [/^dist\/[\w/.-]+\.(js|d\.ts)$/],
   'webmq-transport-uws': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-services': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
 }

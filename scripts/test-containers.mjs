@@ -119,8 +119,15 @@ async function tryImage(image) {
 
   writeFileSync(env.WEBMQ_CONFIG, JSON.stringify({ port: mounted }))
   await runImage(image, { ...env, PORT: String(port) }, () => health(mounted))
-  for (const library of ['amqplib', 'ioredis', '@nats-io/transport-node', '@nats-io/jetstream']) {
-    readFileSync(path.join(image.root, 'app', 'node_modules', library, 'package.json'))
+  for (const name of [
+    'webmq-broker-rabbitmq',
+    'webmq-broker-redis',
+    'webmq-broker-nats',
+    'amqplib',
+    'ioredis',
+    '@nats-io/jetstream',
+  ]) {
+    readFileSync(path.join(image.root, 'app', 'node_modules', name, 'package.json'))
   }
 }
 

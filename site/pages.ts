@@ -57,7 +57,9 @@ const GROUPS: readonly Group[] = [
     text: 'Server',
     files: [
       'packages/server/README.md',
-      ...named('configuration', 'brokers', 'database-outbox', 'hooks', 'http-api', 'cli'),
+      ...named('configuration', 'brokers'),
+      ...['rabbitmq', 'redis', 'nats'].map((name) => `packages/broker-${name}/README.md`),
+      ...named('database-outbox', 'hooks', 'http-api', 'cli'),
     ],
   },
   { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks', 'bounds') },

@@ -19,7 +19,18 @@ const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const NODE = '20.19'
 
 /** What users get. The others serve the tests of this repository. */
-const PUBLISHED = ['bench', 'check', 'client', 'native', 'server', 'services', 'transport-uws']
+const PUBLISHED = [
+  'bench',
+  'broker-nats',
+  'broker-rabbitmq',
+  'broker-redis',
+  'check',
+  'client',
+  'native',
+  'server',
+  'services',
+  'transport-uws',
+]
 
 /** Dependencies at one exact version, with the reason. */
 const PINNED: Readonly<Record<string, string>> = {

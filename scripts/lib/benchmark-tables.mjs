@@ -7,7 +7,8 @@ const ENGINE = [
   'packages/server/src/kernel/session',
 ]
 const SERVER = [...ENGINE, 'packages/server/src/kernel/publishing', 'packages/server/src/kernel/routing']
-const NODES = [...SERVER, 'packages/server/src/adapters/brokers']
+const BROKERS = ['nats', 'rabbitmq', 'redis'].map((name) => `packages/broker-${name}/src`)
+const NODES = [...SERVER, 'packages/server/src/adapters/brokers', ...BROKERS]
 const LIBRARY = [...NODES, 'packages/client/src']
 const LOGINS = [...ENGINE, 'packages/server/src/kernel/identity']
 

@@ -23,6 +23,9 @@ const MAY_BE_OLDER_DAYS = {
   'packages/server/src/kernel/publishing': 21,
   'packages/server/src/kernel/routing': 21,
   'packages/server/src/adapters/brokers': 30,
+  'packages/broker-nats/src': 30,
+  'packages/broker-rabbitmq/src': 30,
+  'packages/broker-redis/src': 30,
 }
 const NOTHING = '–'
 const NOT_MEASURED = 'Not measured yet.'

@@ -13,9 +13,19 @@ const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
 /** Manifest of the cargo workspace: engine, addon and load generator. */
 const CARGO_WORKSPACE = 'packages/native/Cargo.toml'
 
-const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'transport-uws', 'check', 'bench'].map(
-  (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
-)
+const SOURCES = [
+  'client',
+  'server',
+  'conformance',
+  'services',
+  'native',
+  'transport-uws',
+  'broker-nats',
+  'broker-rabbitmq',
+  'broker-redis',
+  'check',
+  'bench',
+].map((name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`)
 
 /** A check that needs a program that `npm install` does not bring is skipped without it, with the way to get it. */
 const CARGO_DENY = {

@@ -1,11 +1,9 @@
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import type { SeededRandom } from '../../packages/check/src/playing/seeded-random.js'
 import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/adapters/brokers/remote/broker.js'
-import {
-  createNatsBroker,
-  createRabbitmqBroker,
-  createRedisBroker,
-} from '../../packages/server/src/adapters/brokers/remote-brokers.js'
 import type { ServerOptions } from '../../packages/server/src/doors/options/server-options.js'
 import type { Broker } from '../../packages/server/src/kernel/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
@@ -150,7 +148,7 @@ interface WireRow<Model extends WireBroker> {
   /** @param isNew Whether it is of a newer version than Debian 12's. */
   readonly create: (random: () => number, isNew: boolean) => Model
   readonly url: (host: string, port: number) => string
-  readonly createBroker: typeof createRedisBroker
+  readonly createBroker: typeof createRedisBroker | typeof createNatsBroker
   readonly epochOf: (model: Model) => string
   /** After so long the network tells that a half-open connection is dead. Default: never. */
   readonly halfOpenMs?: number

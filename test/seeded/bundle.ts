@@ -35,6 +35,13 @@ export async function bundlePlays(outfile: string, patches: readonly Patch[] = [
     external: ['*.node', 'webmq-native', 'webmq-transport-uws', 'pg-native'],
     alias: {
       ws: path.join(FOLDER, 'virtual-ws.ts'),
+      ...Object.fromEntries(
+        ['nats', 'rabbitmq', 'redis'].map((name) => [
+          `webmq-broker-${name}`,
+          path.join(ROOT, `packages/broker-${name}/src/index.ts`),
+        ]),
+      ),
+      'webmq-server/brokers': path.join(ROOT, 'packages/server/src/adapters/brokers/index.ts'),
       'webmq-conformance': path.join(ROOT, 'packages/conformance/src/index.ts'),
       'webmq-server/ports': path.join(ROOT, 'packages/server/src/kernel/ports/index.ts'),
     },

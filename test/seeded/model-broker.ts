@@ -58,6 +58,7 @@ export class ModelBroker {
 
   createDriver(): LinkDriver {
     return {
+      linkVersion: 1,
       name: 'model',
       address: 'model',
       takesBundles: false,

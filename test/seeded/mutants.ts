@@ -13,8 +13,8 @@ export interface Mutant {
 }
 
 const REMOTE = 'packages/server/src/adapters/brokers/remote'
-const REDIS = 'packages/server/src/adapters/brokers/redis'
-const NATS = 'packages/server/src/adapters/brokers/nats'
+const REDIS = 'packages/broker-redis/src'
+const NATS = 'packages/broker-nats/src'
 const LISTENING = 'packages/client/src/core/listening'
 
 /** @param where A broker, and a theme behind it unless that is `anything`. */
@@ -133,7 +133,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'attributes of logged messages are bytes, which RabbitMQ 3.13.5 and later give back as text',
     'rabbitmq, attributes',
-    'packages/server/src/adapters/brokers/rabbitmq/publisher.ts',
+    'packages/broker-rabbitmq/src/publisher.ts',
     "? 'both' : 'text'",
     "? 'both' : 'bytes'",
   ),
@@ -154,7 +154,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'the sign that RabbitMQ was not restarted always counts as set (ADR 52)',
     'rabbitmq',
-    'packages/server/src/adapters/brokers/rabbitmq/log-signs.ts',
+    'packages/broker-rabbitmq/src/log-signs.ts',
     'return this.#declared(epoch, false)',
     "return Promise.resolve(epoch !== '')",
   ),
@@ -168,7 +168,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'a listen is answered before the queue of its node has given out what it holds',
     'rabbitmq, unlogged',
-    'packages/server/src/adapters/brokers/rabbitmq/queue-bindings.ts',
+    'packages/broker-rabbitmq/src/queue-bindings.ts',
     'if (isBind) this.#mark(made)',
     'if (isBind && Date.now() === 0) this.#mark(made)',
   ),

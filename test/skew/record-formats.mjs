@@ -5,11 +5,13 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const [, , root = '.'] = process.argv
-/** Older checkouts have no wings: their rooms stand in `dist` itself. */
+/** In older checkouts the brokers stand in the server, and in those before without wings: their rooms in `dist` itself. */
 const load = (file) => {
-  const paths = [file, file.slice(file.indexOf('/') + 1)].map((each) =>
-    path.resolve(root, 'packages/server/dist', each),
-  )
+  const [, broker, name] = /^adapters\/brokers\/(rabbitmq)\/(.*)$/.exec(file) ?? []
+  const paths = [
+    ...(broker === undefined ? [] : [`broker-${broker}/dist/${name}`]),
+    ...[file, file.slice(file.indexOf('/') + 1)].map((each) => `server/dist/${each}`),
+  ].map((each) => path.resolve(root, 'packages', each))
   return import(pathToFileURL(paths.find((each) => existsSync(each)) ?? paths[0]))
 }
 const [envelope, bundle, attributes, nodes, frames, handshake, ids, records, fingerprints] = await Promise.all(

@@ -1,7 +1,11 @@
 // Fuzzes what reads the bytes of brokers and of other nodes: envelopes, bundles, attributes, batches of a Redis log, messages
 // of RabbitMQ and JetStream, frames of the mesh, messages between nodes.
-// Usage: npx tsc -b packages/server && node packages/server/fuzz/brokers.mjs [--seconds 60] [--seed N]
+// Usage: npx tsc -b && node packages/server/fuzz/brokers.mjs [--seconds 60] [--seed N]
 import assert from 'node:assert/strict'
+import { fingerprintOfStored, streamMessageOf } from '../../broker-nats/dist/stream-message.js'
+import { encodeEpochRecord, encodeLogHeader, LOG_HEADER, recordOf } from '../../broker-rabbitmq/dist/log-record.js'
+import { deliveryOf, encodeMessageId } from '../../broker-rabbitmq/dist/message-properties.js'
+import { decodeLogBatch, envelopesOf } from '../../broker-redis/dist/log-reader.js'
 import { fuzz, mutate, randomBytes } from '../../client/fuzz/fuzz.mjs'
 import {
   decodeSequence,
@@ -11,15 +15,6 @@ import {
   encodeStart,
 } from '../dist/adapters/brokers/mesh/frames.js'
 import { FrameReader } from '../dist/adapters/brokers/mesh/wire.js'
-import { fingerprintOfStored, streamMessageOf } from '../dist/adapters/brokers/nats/stream-message.js'
-import {
-  encodeEpochRecord,
-  encodeLogHeader,
-  LOG_HEADER,
-  recordOf,
-} from '../dist/adapters/brokers/rabbitmq/log-record.js'
-import { deliveryOf, encodeMessageId } from '../dist/adapters/brokers/rabbitmq/message-properties.js'
-import { decodeLogBatch, envelopesOf } from '../dist/adapters/brokers/redis/log-reader.js'
 import { decodeBundle, encodeBundle } from '../dist/adapters/brokers/remote/bundle.js'
 import { decodeEnvelope, encodeEnvelope } from '../dist/adapters/brokers/remote/envelope.js'
 import { Receiver } from '../dist/adapters/brokers/remote/receiver.js'

@@ -136,11 +136,11 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     case 'memory':
       return new (await import('./adapters/brokers/memory/broker.js')).MemoryBroker(shared)
     case 'redis':
-      return await (await import('./adapters/brokers/remote-brokers.js')).createRedisBroker(shared)
     case 'nats':
-      return await (await import('./adapters/brokers/remote-brokers.js')).createNatsBroker(shared)
-    case 'rabbitmq':
-      return await (await import('./adapters/brokers/remote-brokers.js')).createRabbitmqBroker(shared)
+    case 'rabbitmq': {
+      const { BROKER_PACKAGES, createPackagedBroker } = await import('./adapters/brokers/packaged.js')
+      return await createPackagedBroker(BROKER_PACKAGES[name], shared)
+    }
     case 'mesh': {
       const { MeshBroker } = await import('./adapters/brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)

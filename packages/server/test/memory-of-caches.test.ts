@@ -18,7 +18,13 @@ import { ApiServer, SECRET } from './api-server.js'
 import { HELD_FIELDS } from './held-fields.js'
 import { asking, growthOf, growthOfFirst, growthOfRounds, MAX_GROWTH_BYTES, usedBytes } from './used-bytes.js'
 
-const SOURCES = fileURLToPath(new URL('../src', import.meta.url))
+/** The server's own, and those of its brokers, whose names begin with the package. */
+const SOURCES = [
+  ['', fileURLToPath(new URL('../src', import.meta.url))],
+  ...['nats', 'rabbitmq', 'redis'].map(
+    (name) => [`broker-${name}/`, fileURLToPath(new URL(`../../broker-${name}/src`, import.meta.url))] as const,
+  ),
+] as const
 
 /** Everything of a module that may grow, and why it does not. Types that begin with `Readonly` cannot. */
 const HELD: Readonly<Record<string, string>> = {
@@ -27,8 +33,8 @@ const HELD: Readonly<Record<string, string>> = {
   'adapters/brokers/log/fingerprint.ts nodeHashes': 'cleared with 1,024',
   'adapters/brokers/log/fingerprint.ts lastNode': 'one',
   'adapters/brokers/log/fingerprint.ts lastNodeHash': 'one',
-  'adapters/brokers/nats/stream-message.ts lead': 'one',
-  'adapters/brokers/rabbitmq/log-record.ts lastHeader': 'one',
+  'broker-nats/stream-message.ts lead': 'one',
+  'broker-rabbitmq/log-record.ts lastHeader': 'one',
   'adapters/brokers/remote/envelope.ts knownNodes': '256 places',
   'adapters/brokers/remote/envelope.ts ownNode': 'one',
   'kernel/base/logger.ts ownLoggers': 'ends with each logger',
@@ -75,13 +81,14 @@ it.each([
   ['module', HELD, heldOf],
   ['class', HELD_FIELDS, fieldsOf],
 ] as const)('has a row for each thing of a %s that may grow', (_, rows, find) => {
-  const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
-    .map((file) => file.replaceAll('\\', '/'))
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-  expect(files.length).toBeGreaterThan(300)
-  const found = files.flatMap((file) =>
-    find(readFileSync(`${SOURCES}/${file}`, 'utf8')).map((name) => `${file} ${name}`),
+  const files = SOURCES.flatMap(([prefix, folder]) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .map((file) => file.replaceAll('\\', '/'))
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+      .map((file) => [`${prefix}${file}`, `${folder}/${file}`] as const),
   )
+  expect(files.length).toBeGreaterThan(300)
+  const found = files.flatMap(([name, file]) => find(readFileSync(file, 'utf8')).map((held) => `${name} ${held}`))
   expect([...new Set(found)].toSorted()).toEqual(Object.keys(rows).toSorted())
 })
 

@@ -15,17 +15,25 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
  * A part, and the peers that it needs.
  * @typedef {object} Part
  * @property {string} name
- * @property {string} installs the package of ours
+ * @property {readonly string[]} installs the packages of ours
  * @property {readonly string[]} peers
  * @property {readonly (readonly string[])[]} [between] further versions, as `name@version`
+ * @property {readonly (readonly string[])[]} [versions] in place of the oldest and the newest that are supported
  * @property {(versions: readonly string[]) => readonly string[]} [beside] other packages of the application
  * @property {() => Promise<{ url: string, stop(): Promise<void> }>} [service]
  * @property {(project: import('../project.mjs').Project, url: string, context: object) => Promise<void>} play
  */
 
-const broker = (name, peers, start, more = {}) => ({
+/** A package of a broker has a library of its own, whatever the application has. */
+const broker = (name, [peer, ...versions], start) => ({
+  ...served(name, [peer], start),
+  installs: ['webmq-server', `webmq-broker-${name.toLowerCase()}`],
+  versions: versions.map((version) => [`${peer}@${version}`]),
+})
+
+const served = (name, peers, start, more = {}) => ({
   name,
-  installs: 'webmq-server',
+  installs: ['webmq-server'],
   peers,
   service: async () => start(await import('webmq-services')),
   play: (project, url) => program(project, 'BROKER', url),
@@ -34,7 +42,7 @@ const broker = (name, peers, start, more = {}) => ({
 
 const client = (peer, text, more = {}) => ({
   name: `webmq-client/${peer}`,
-  installs: 'webmq-client',
+  installs: ['webmq-client'],
   peers: [peer],
   play: (project, _url, { server }) => program(project, text, server.url),
   ...more,
@@ -42,19 +50,17 @@ const client = (peer, text, more = {}) => ({
 
 /** @type {readonly Part[]} */
 const PARTS = [
-  broker('Redis', ['ioredis'], ({ startRedis }) => startRedis({ isPrivate: true })),
-  broker('RabbitMQ', ['amqplib'], ({ startRabbitmq }) => startRabbitmq({ isPrivate: true }), {
-    between: [['amqplib@1.2.0']],
-  }),
-  broker('NATS', ['@nats-io/transport-node', '@nats-io/jetstream'], ({ startNats }) =>
+  broker('Redis', ['ioredis', '4.28.5', '5.3.0'], ({ startRedis }) => startRedis({ isPrivate: true })),
+  broker('RabbitMQ', ['amqplib', '0.8.0', '1.2.0'], ({ startRabbitmq }) => startRabbitmq({ isPrivate: true })),
+  broker('NATS', ['@nats-io/transport-node', '3.0.0'], ({ startNats }) =>
     startNats({ isPrivate: true, hasJetStream: true }),
   ),
-  broker('the outbox', ['pg'], ({ startPostgres }) => startPostgres({ isPrivate: true }), {
+  served('the outbox', ['pg'], ({ startPostgres }) => startPostgres({ isPrivate: true }), {
     play: playOutbox,
   }),
   {
     name: 'traces',
-    installs: 'webmq-server',
+    installs: ['webmq-server'],
     peers: [
       '@opentelemetry/api',
       '@opentelemetry/exporter-trace-otlp-http',
@@ -65,7 +71,7 @@ const PARTS = [
   },
   {
     name: 'spans in the process',
-    installs: 'webmq-server',
+    installs: ['webmq-server'],
     peers: ['@opentelemetry/api'],
     // An SDK of the application, of versions that `webmq-server` cannot start by itself.
     between: [
@@ -91,7 +97,7 @@ const PARTS = [
 
 /** Each in versions that no part works with. */
 const TOO_OLD = [
-  ['ioredis@4.28.5', 'amqplib@0.8.0', 'pg@7.18.2', '@opentelemetry/api@1.0.4', '@opentelemetry/resources@1.30.1'],
+  ['pg@7.18.2', '@opentelemetry/api@1.0.4', '@opentelemetry/resources@1.30.1'],
   ['msgpackr@0.6.0', 'react@17.0.2', 'vue@2.7.16', 'svelte@3.59.2', 'yjs@12.3.3', 'y-protocols@0.2.3'],
   ['ai@4.3.19'],
 ]
@@ -99,7 +105,7 @@ const TOO_OLD = [
 /** @type {import('../check.mjs').Check[]} */
 export const existingAppChecks = [
   ...PARTS.map((part) => ({
-    name: `an existing app with ${part.peers[0]} installs ${part.installs}: ${part.name}`,
+    name: `an existing app with ${part.peers[0]} installs ${part.installs.join(' and ')}: ${part.name}`,
     limitMs: versionsOf(part).length * PROJECT_LIMIT_MS,
     run: (context) => playAll(part, context),
   })),
@@ -120,9 +126,9 @@ export const existingAppChecks = [
   },
 ]
 
-function versionsOf({ peers, between = [] }) {
+function versionsOf({ peers, between = [], versions }) {
   const every = (which) => peers.map((name) => `${name}@${PEERS.get(name)[which]}`)
-  return [every('oldest'), ...between, every('newest')]
+  return versions ?? [every('oldest'), ...between, every('newest')]
 }
 
 async function playAll(part, context) {
@@ -133,7 +139,7 @@ async function playAll(part, context) {
       const startedAtMs = performance.now()
       const project = await context.newProject(`app-${part.name.replaceAll(/\W+/g, '-')}`)
       await project.run('npm', 'install', '--save-exact', ...versions, ...(part.beside?.(versions) ?? []))
-      await project.run('npm', 'install', part.installs)
+      await project.run('npm', 'install', ...part.installs)
       await part.play(project, service?.url, context)
       notes.push(`${versions[0].match(/@(\d.*)/)[1]} (${Math.round((performance.now() - startedAtMs) / 1_000)} s)`)
     }
@@ -227,14 +233,20 @@ async function refuseOld({ newProject }) {
   const [project] = projects
   const ready = await startServer(project)
   await ready.stop()
-  const { range } = PEERS.get('ioredis')
-  const wanted = `needs ioredis ${range}, but 4.28.5 is installed`
-  const refusal = await project.run('npx', 'webmq-server', '--broker', 'redis://127.0.0.1:6379').then(
+  const { range } = PEERS.get('pg')
+  const wanted = `needs pg ${range}, but 7.18.2 is installed`
+  await refuses(project, ['--outbox', 'postgres://127.0.0.1/app'], wanted)
+  await refuses(project, ['--broker', 'redis://127.0.0.1:6379'], '`npm install webmq-broker-redis`')
+  return wanted
+}
+
+/** The server does not start with these options, and its error has this text. */
+async function refuses(project, options, text) {
+  const refusal = await project.run('npx', 'webmq-server', ...options).then(
     () => 'it has started',
     ({ message }) => message,
   )
-  if (!refusal.includes(wanted) || !refusal.includes('E_BROKER_MISSING')) throw new Error(refusal)
-  return wanted
+  if (!refusal.includes(text) || !refusal.includes('E_BROKER_MISSING')) throw new Error(refusal)
 }
 
 async function installedVersion(project, name) {

@@ -13,7 +13,14 @@ const PEERS = [...Object.keys(CLIENT.peerDependencies), '@types/react'].map(
   (name) => `${name}@${CLIENT.devDependencies[name]}`,
 )
 
-const ENTRIES = [...CLIENT_ENTRIES, 'webmq-server', 'webmq-server/ports', 'webmq-server/transports', 'webmq-native']
+const ENTRIES = [
+  ...CLIENT_ENTRIES,
+  'webmq-server',
+  'webmq-server/brokers',
+  'webmq-server/ports',
+  'webmq-server/transports',
+  'webmq-native',
+]
 
 export const TYPED = `
 ${CLIENT_ENTRIES.map((name, index) => `import * as entry${index} from '${name}'`).join('\n')}

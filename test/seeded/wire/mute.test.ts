@@ -1,10 +1,8 @@
 import { it, vi } from 'vitest'
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { historyOf } from 'webmq-conformance'
-import {
-  createNatsBroker,
-  createRabbitmqBroker,
-  createRedisBroker,
-} from '../../../packages/server/src/adapters/brokers/remote-brokers.js'
 import { NatsModel } from './nats/model.js'
 import { RabbitmqModel } from './rabbitmq/broker.js'
 import { ModelRedis } from './redis/broker.js'

@@ -12,6 +12,7 @@ import {
   type RunningNode,
   text,
 } from './harness.js'
+import { historyOf } from './history-of.js'
 import { messageIdOf } from './message-id-of.js'
 
 /** The content of a log, and how it joins live messages. */
@@ -49,6 +50,15 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       for (const position of positions)
         expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}\.(?!AAAAA)[\w-]{5}$/)
       expect(await broker.position()).toEqual(positions.at(-1))
+    })
+
+    it('says which keys are logged, and those alone get a position', async () => {
+      const { broker } = await harness().startNode(historyOf('logged.#=100', 'also.*=100'))
+      for (const key of ['logged', 'logged.a.b', 'also.a', 'also.a.b', 'other', 'a.logged']) {
+        const { position } = await broker.publish(text(key, 'x'))
+        expect([key, broker.logs?.(key)]).toEqual([key, position !== undefined])
+      }
+      expect(['logged.a', '$logged', 'other'].map((key) => broker.logs?.(key))).toEqual([true, false, false])
     })
 
     it('delivers in the order of the log, over all keys and bindings', async () => {
@@ -273,6 +283,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       const { broker } = await harness().startNode()
       expect(await broker.position()).toBeUndefined()
       expect(await broker.publish(text('a', 'a'))).toEqual({ isDuplicate: false })
+      expect(broker.logs?.('a') ?? false).toBe(false)
       await expect(async () => broker.read({ last: 1 }, ['#'])).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
     })
   })

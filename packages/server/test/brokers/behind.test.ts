@@ -1,6 +1,8 @@
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { brokerBehindSuite, brokerOptions, type CommonBrokerOptions, historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type { Broker } from '../../src/kernel/ports/broker.js'
 
 /** A link that stands still is not found during the test, and one that is cut at once. */
@@ -8,7 +10,7 @@ const HEARTBEAT_MS = 10_000
 
 type Options = CommonBrokerOptions & { readonly broker: string }
 
-const KINDS: readonly (readonly [ServiceKind, (options: Options) => Promise<Broker>])[] = [
+const KINDS: readonly (readonly [ServiceKind, (options: Options) => Broker | Promise<Broker>])[] = [
   ['redis', createRedisBroker],
   ['nats', (options) => createNatsBroker({ ...options, maxPayloadBytes: 262_144 })],
   ['rabbitmq', createRabbitmqBroker],

@@ -2,10 +2,12 @@ import { headers as natsHeaders } from '@nats-io/transport-node'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { sharedService } from 'webmq-services'
 import { encodeEnvelope } from '../../src/adapters/brokers/remote/envelope.js'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type { Broker } from '../../src/kernel/ports/broker.js'
 import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 import { FakeServer } from '../fake-server.js'
@@ -31,7 +33,7 @@ interface Foreign {
 
 /** One broker that is there, and how another program writes to it. */
 interface System {
-  createBroker(maxPayloadBytes: number): Promise<Broker>
+  createBroker(maxPayloadBytes: number): Broker | Promise<Broker>
   /** Writes to where messages are, and beside. Never rejects for what the broker itself refuses. */
   write(message: Foreign): Promise<void>
 }

@@ -1,4 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import {
   freePort,
   type Service,
@@ -8,7 +11,6 @@ import {
   startRedis,
   startRedisCluster,
 } from 'webmq-services'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { hostsOf, type Keeping, type Kind, together } from './lost-end.js'
 
 /** Brokers with a log that stays on a disk. */

@@ -1,8 +1,10 @@
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { historyOf } from 'webmq-conformance'
 import { type RedisOptions, type SharedRabbitmq, sharedService, startRedis } from 'webmq-services'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type { Broker } from '../../src/kernel/ports/broker.js'
 import { FakeServer } from '../fake-server.js'
 import { askJetStream, freshNamespace } from './nats-node.js'
@@ -27,7 +29,7 @@ async function saidOf(broker: Broker): Promise<readonly string[]> {
   })
 }
 
-function redisAt(url: string, history = LOGGED): Promise<Broker> {
+function redisAt(url: string, history = LOGGED): Broker {
   return createRedisBroker({ ...OPTIONS, ...history, broker: url, brokerNamespace: freshNamespace() })
 }
 

@@ -19,7 +19,7 @@ export interface Kind {
   readonly settled?: () => Promise<void>
   /** What a disk without a byte left may do to it for good, in its words, and what docs/brokers.md tells an operator to do. */
   readonly afterFullDisk?: { readonly says: RegExp; repair(broker: Keeping): Promise<void> }
-  readonly create: (options: RemoteBrokerOptions & { readonly broker: string }) => Promise<Broker>
+  readonly create: (options: RemoteBrokerOptions & { readonly broker: string }) => Broker | Promise<Broker>
 }
 
 /** All servers are down before the first one comes back: none is to tell another one what it has lost. */

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { onTestFinished } from 'vitest'
+import { createNatsBroker } from 'webmq-broker-nats'
 import { historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { startNats } from 'webmq-services'
-import { type AddressedBrokerOptions, createNatsBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { AddressedBrokerOptions } from '../../src/adapters/brokers/remote/options.js'
 import type {
   Broker,
   BrokerSink,

@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createNatsBroker } from 'webmq-broker-nats'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
 import { seededRandom } from '../../../client/test/seeded-random.js'
 import { MeshBroker } from '../../src/adapters/brokers/mesh/broker.js'
-import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type { Broker } from '../../src/kernel/ports/broker.js'
 import { runGroupSchedule } from '../group-schedule.js'
 

@@ -1,7 +1,7 @@
 import { connect } from 'amqplib'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { sharedService } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { newNamespace, nodeOptions } from './rabbitmq-node.js'
 
 /** More than the broker sends before the node has acknowledged some. */

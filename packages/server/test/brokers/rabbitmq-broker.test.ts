@@ -1,7 +1,7 @@
 import { connect } from 'amqplib'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { sharedService } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/adapters/brokers/remote-brokers.js'
 
 let systemCount = 0
 

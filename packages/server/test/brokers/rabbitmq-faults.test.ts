@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from 'vitest'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
-import { createRabbitmqBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { faultCount } from './fault-count.js'
 import { newNamespace, nodeOptions } from './rabbitmq-node.js'
 

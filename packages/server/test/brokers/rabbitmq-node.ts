@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
+import { createRabbitmqBroker, type RabbitmqBrokerOptions } from 'webmq-broker-rabbitmq'
 import { historyOf } from 'webmq-conformance'
-import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/adapters/brokers/remote-brokers.js'
 import type { Broker } from '../../src/kernel/ports/broker.js'
 
 let namespaceCount = 0

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
-import { PREFETCH_COUNT } from '../../src/adapters/brokers/rabbitmq/connection.js'
+import { PREFETCH_COUNT } from '../../../broker-rabbitmq/src/connection.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { historyOf } from 'webmq-conformance'
 import { type SharedRabbitmq, sharedService } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

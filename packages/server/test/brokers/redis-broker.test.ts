@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { sharedService } from 'webmq-services'
-import { type AddressedBrokerOptions, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { AddressedBrokerOptions } from '../../src/adapters/brokers/remote/options.js'
 import type { BrokerCapabilities } from '../../src/kernel/ports/broker.js'
 
 const CAPABILITIES: BrokerCapabilities = {

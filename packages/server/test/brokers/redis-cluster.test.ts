@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { type RedisCluster, startRedisCluster, startRedisSentinel } from 'webmq-services'
-import { createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const RECOVERY = { timeout: 20_000 }

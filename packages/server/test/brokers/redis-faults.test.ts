@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { startFaultProxy, startRedis, startRedisCluster } from 'webmq-services'
-import { createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
 import type { HistoryOptions } from '../../src/kernel/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 import { OPTIONS } from './redis-node.js'

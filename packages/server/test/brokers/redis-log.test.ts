@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startFaultProxy, startRedis } from 'webmq-services'
-import type { AddressedBrokerOptions } from '../../src/adapters/brokers/remote-brokers.js'
+import type { AddressedBrokerOptions } from '../../src/adapters/brokers/remote/options.js'
 import type { Position } from '../../src/kernel/ports/broker.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 

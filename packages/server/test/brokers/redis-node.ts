@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, vi } from 'vitest'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { historyOf } from 'webmq-conformance'
-import { type AddressedBrokerOptions, createRedisBroker } from '../../src/adapters/brokers/remote-brokers.js'
+import type { AddressedBrokerOptions } from '../../src/adapters/brokers/remote/options.js'
 import type {
   BrokerSink,
   BrokerStatus,

@@ -44,7 +44,7 @@ const NONE = { epoch: 'none', offset: 0, fingerprint: 0 }
 
 describe('another program at the log of a redis', () => {
   it('publishes with the command of the documentation, in one order with nodes', async () => {
-    const command = exampleOf('brokers.md', 'publish-script').code
+    const command = exampleOf('packages/broker-redis/README.md', 'publish-script').code
     const node = await startLogging('webmq')
     await node.broker.bind('chat.42')
     const { position = NONE } = await node.broker.publish(text('chat.42', 'of a node'))

@@ -17,6 +17,7 @@ const OTHERS = [
   /\/ws\//,
   /\/(ioredis|amqplib|msgpackr)\//,
   /\/@nats-io\//,
+  /\/(webmq-)?broker-\w+\/dist\//,
   /\/@opentelemetry\/(?!api\/)/,
   /^node:(https|tls|dgram|http2|worker_threads)$/,
   /dist\/adapters\/brokers\/(?!memory\/|log\/)/,

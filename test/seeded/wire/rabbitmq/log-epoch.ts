@@ -1,5 +1,5 @@
-import { LogEpoch } from '../../../../packages/server/src/adapters/brokers/rabbitmq/log-epoch.js'
-import type { EpochRecord } from '../../../../packages/server/src/adapters/brokers/rabbitmq/log-record.js'
+import { LogEpoch } from '../../../../packages/broker-rabbitmq/src/log-epoch.js'
+import type { EpochRecord } from '../../../../packages/broker-rabbitmq/src/log-record.js'
 import type { RabbitmqModel } from './broker.js'
 import { Stream } from './stream.js'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
+import { createRedisBroker } from 'webmq-broker-redis'
 import { brokerSuite, historyOf } from '../../../../packages/conformance/src/index.js'
-import { createRedisBroker } from '../../../../packages/server/src/adapters/brokers/remote-brokers.js'
 import { OPTIONS } from '../../../../packages/server/test/brokers/redis-node.js'
 import { serveWire } from '../serve.js'
 import { ModelRedis } from './broker.js'

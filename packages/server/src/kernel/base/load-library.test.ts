@@ -7,19 +7,21 @@ describe('the library of a broker', () => {
     const name: string = 'webmq-library-that-nobody-has'
     await expect(loadLibrary(name, 'the broker redis://…', () => import(name))).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',
-      message: `the broker redis://… needs the library ${name}; install it next to webmq-server: \`npm install ${name}\``,
+      message: `the broker redis://… needs the package ${name}; install it next to webmq-server: \`npm install ${name}\``,
     })
   })
 
   it('is not asked for when it is there and breaks', async () => {
     const broken = () => Promise.reject(new SyntaxError('Unexpected token'))
-    await expect(loadLibrary('ioredis', 'the broker redis://…', broken)).rejects.toMatchObject({
+    await expect(loadLibrary('pg', 'the database outbox', broken)).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',
-      message: 'the broker redis://… cannot load ioredis: Unexpected token',
+      message: 'the database outbox cannot load pg: Unexpected token',
     })
   })
 
   it('is added to the command of npx, whose folder no `npm install` reaches', () => {
-    expect(wayToInstall('ioredis', true)).toBe('start with it: `npx -p webmq-server -p ioredis webmq-server …`')
+    expect(wayToInstall('webmq-broker-redis', true)).toBe(
+      'start with it: `npx -p webmq-server -p webmq-broker-redis webmq-server …`',
+    )
   })
 })

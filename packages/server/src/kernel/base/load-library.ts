@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { WebMQError } from 'webmq-client/protocol'
+import { MANIFEST } from './manifest.js'
 import { unsupportedVersion } from './supported-versions.js'
 
 /**
@@ -21,15 +22,17 @@ export function isNotInstalled(error: unknown, name: string): boolean {
 const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
 
 /**
- * Loads the library of a broker or a database, an optional peer.
+ * Loads the package of a broker, or the library of a database: an optional peer.
  * @param name Its package.
  * @param user What needs it, for the error: `history with NATS (--broker nats://…)`.
+ * @param wayToMend What to do when it does not load. Default: nothing helps.
  * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it, or a version that is supported.
  */
 export async function loadLibrary<Module>(
   name: string,
   user: string,
   importModule: () => Promise<Module>,
+  wayToMend?: string,
 ): Promise<Module> {
   const unsupported = unsupportedVersion(name)
   if (unsupported !== undefined) {
@@ -43,10 +46,11 @@ export async function loadLibrary<Module>(
   } catch (cause) {
     if (!isNotInstalled(cause, name)) {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new WebMQError('E_BROKER_MISSING', { message: `${user} cannot load ${name}: ${reason}`, cause })
+      const mend = wayToMend === undefined ? '' : `; ${wayToMend}`
+      throw new WebMQError('E_BROKER_MISSING', { message: `${user} cannot load ${name}: ${reason}${mend}`, cause })
     }
     throw new WebMQError('E_BROKER_MISSING', {
-      message: `${user} needs the library ${name}; ${wayToInstall(name, IS_RUN_BY_NPX)}`,
+      message: `${user} needs the package ${name}; ${wayToInstall(name, IS_RUN_BY_NPX)}`,
       cause,
     })
   }
@@ -60,4 +64,9 @@ export function wayToInstall(wanted: string, isRunByNpx: boolean): string {
   return isRunByNpx
     ? `start with it: \`npx -p webmq-server -p ${wanted} webmq-server …\``
     : `install it next to webmq-server: \`npm install ${wanted}\``
+}
+
+/** How to get the version of another package of WebMQ that belongs to this server: all have one version. */
+export function packageOfThisVersion(name: string): string {
+  return wayToInstall(`${name}@${MANIFEST.version}`, IS_RUN_BY_NPX)
 }

@@ -16,10 +16,10 @@ describe('the versions of libraries', () => {
   })
 
   it('says which version is installed, and which one is wanted', () => {
-    const range = MANIFEST.supportedPeers.ioredis
-    expect(unsupportedVersion('ioredis', () => '4.28.5')).toEqual({
-      reason: `ioredis ${range}, but 4.28.5 is installed`,
-      wanted: `"ioredis@${range}"`,
+    const range = MANIFEST.supportedPeers.pg
+    expect(unsupportedVersion('pg', () => '7.18.2')).toEqual({
+      reason: `pg ${range}, but 7.18.2 is installed`,
+      wanted: `"pg@${range}"`,
     })
   })
 
@@ -30,6 +30,6 @@ describe('the versions of libraries', () => {
 
   it('lets a library be that nothing is known of', () => {
     expect(unsupportedVersion('webmq-library-that-nobody-has')).toBeUndefined()
-    expect(unsupportedVersion('ioredis', () => undefined)).toBeUndefined()
+    expect(unsupportedVersion('pg', () => undefined)).toBeUndefined()
   })
 })

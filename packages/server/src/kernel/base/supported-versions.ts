@@ -5,9 +5,9 @@ import { MANIFEST } from './manifest.js'
 
 /** A version that is installed, and not supported. */
 export interface Unsupported {
-  /** `ioredis >=5.4.0 <7.0.0, but 4.28.0 is installed` */
+  /** `pg >=8.11.0 <9.0.0, but 7.18.2 is installed` */
   readonly reason: string
-  /** What npm installs instead, as an argument in a shell: `"ioredis@>=5.4.0 <7.0.0"`. */
+  /** What npm installs instead, as an argument in a shell: `"pg@>=8.11.0 <9.0.0"`. */
   readonly wanted: string
 }
 

@@ -8,9 +8,6 @@ import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
 import { KeyRules } from '../patterns/key-rules.js'
 import { Router } from '../patterns/router.js'
-import type { Broker } from '../ports/broker.js'
-import { brokerNameOf } from '../ports/broker-address.js'
-import { historyRulesOf } from '../ports/history-rules.js'
 import { retainRulesOf } from '../ports/retain-rules.js'
 import type { ConnectionId } from '../ports/transport.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
@@ -201,7 +198,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     })
   const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
     addListener(pattern, { handler, onGap })
-  const isLogged = isLoggedBy(broker, options)
+  const isLogged = (key: string) => broker.logs(key)
   const retained = retainRulesOf(options)
   const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
   const streams = FEATURES.streams.open({
@@ -220,11 +217,4 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
   })
   const given = { author, trusted, pendingByCaller, publishRates, waitingRoom }
   return { ...given, metaRules, interest, publisher, listen, isLogged, streams }
-}
-
-/** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
-function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {
-  if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
-  const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
-  return (key) => rules.ruleOf(key) !== undefined
 }

@@ -67,6 +67,10 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.read(range, patterns, reader)
   }
 
+  logs(key: string): boolean {
+    return this.#broker.logs?.(key) ?? false
+  }
+
   position(): MaybePromise<Position | undefined> {
     return this.#broker.position()
   }

@@ -277,6 +277,12 @@ export interface Broker {
    *   cannot be one of its, `E_NODE_BEHIND` (retryable) when the node's copy does not reach the position in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
+  /**
+   * Whether messages of this key are logged, those apart whose attributes say `isEphemeral`. Asked for each publish while a
+   * listen is under way, so it answers at once. The same for the life of the broker. Absent: no key is logged.
+   * A broker with the `history` capability MUST have it: streams, and publishes during a listen, go by it.
+   */
+  logs?(key: string): boolean
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
   /**

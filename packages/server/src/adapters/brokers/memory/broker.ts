@@ -96,6 +96,10 @@ export class MemoryBroker implements Broker {
     return this.#log.history.read(range, patterns, reader)
   }
 
+  logs(key: string): boolean {
+    return this.#log.history.logs(key)
+  }
+
   position(): Position | undefined {
     return this.capabilities.history && this.#sink !== undefined ? this.#log.history.position : undefined
   }

@@ -146,6 +146,10 @@ export class MeshBroker implements Broker, MeshSink {
     return history.read(range, patterns, reader)
   }
 
+  logs(key: string): boolean {
+    return this.#log.history.logs(key)
+  }
+
   position(): Position | undefined {
     return this.capabilities.history && this.#node !== undefined ? this.#log.history.position : undefined
   }

@@ -81,6 +81,7 @@ class TestLink implements Link {
 }
 
 class TestDriver implements LinkDriver {
+  readonly linkVersion = 1
   readonly name = 'test'
   readonly address = 'nowhere'
   readonly takesBundles = true
@@ -187,6 +188,17 @@ function gate(): { readonly passed: Promise<void>; open(): void } {
 const lostCause = new Error('cut')
 
 describe('RemoteBroker', () => {
+  it.each([0, 2, undefined])(
+    'is not made of a driver that is written for version %s of the contract',
+    (linkVersion) => {
+      const driver = Object.assign(new TestDriver(), { linkVersion }) as unknown as LinkDriver
+      const text = `the broker test is written for version ${linkVersion} of webmq-server/brokers, and this server has version 1`
+      expect(() => new RemoteBroker(driver, OPTIONS)).toThrow(
+        expect.objectContaining({ code: 'E_BROKER_MISSING', message: text }),
+      )
+    },
+  )
+
   it('resolves a publish when the broker has confirmed it, one by one or up to one', async () => {
     const { link, publish, broker } = await started()
     const [first, second, third] = [publish('1'), publish('2'), publish('3')]

@@ -21,7 +21,7 @@ import { PublishIds } from '../dedupe/publish-ids.js'
 import { HistoryLog } from '../log/history-log.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents } from './link.js'
+import { LINK_VERSION, type Link, type LinkDriver, type LinkEvents } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -66,7 +66,9 @@ export class RemoteBroker implements Broker {
   status = 'not started'
   #lostCount = 0
 
+  /** @throws {WebMQError} `E_BROKER_MISSING` when the driver is written for another version of {@link LinkDriver}. */
   constructor(driver: LinkDriver, options: RemoteBrokerOptions) {
+    assertVersion(driver)
     this.name = driver.name
     this.capabilities = driver.capabilities
     this.#driver = driver
@@ -137,6 +139,10 @@ export class RemoteBroker implements Broker {
     if (this.#replica === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
     return this.#replica.read(range, patterns, reader)
+  }
+
+  logs(key: string): boolean {
+    return this.#history?.logs(key) ?? false
   }
 
   position(): MaybePromise<Position | undefined> {
@@ -270,4 +276,11 @@ export class RemoteBroker implements Broker {
   #assertStarted(): void {
     if (this.#keeper === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
   }
+}
+
+/** One of another package may be older or newer than this server, whatever its types say. */
+function assertVersion({ name, linkVersion }: { readonly name: string; readonly linkVersion: unknown }): void {
+  if (linkVersion === LINK_VERSION) return
+  const versions = `version ${String(linkVersion)} of webmq-server/brokers, and this server has version ${LINK_VERSION}`
+  throw new WebMQError('E_BROKER_MISSING', { message: `the broker ${name} is written for ${versions}` })
 }

@@ -133,6 +133,7 @@ class Diary implements BrokerSink {
 async function started(log: TestLog) {
   const links: LogLink[] = []
   const driver: LinkDriver = {
+    linkVersion: 1,
     name: 'test',
     address: 'nowhere',
     takesBundles: true,

@@ -186,8 +186,16 @@ export interface LinkLog {
   begin(): Promise<void>
 }
 
+/** Version of this contract. It grows when drivers have to change. */
+export const LINK_VERSION = 1
+
 /** Makes links to one kind of broker. {@link RemoteBroker} does everything else. */
 export interface LinkDriver {
+  /**
+   * The {@link LINK_VERSION} that the driver is written for. It MUST be a number of the driver's own, not the constant: a
+   * server with another one refuses to start.
+   */
+  readonly linkVersion: typeof LINK_VERSION
   /** Name of the adapter, for example `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities

@@ -3,6 +3,7 @@ import type { DedupeOptions } from '../../../kernel/ports/dedupe-window.js'
 import type { HistoryOptions } from '../../../kernel/ports/history-rules.js'
 import { hasHistory, hasRetained } from '../log/history-log.js'
 
+/** Options of a {@link RemoteBroker}; those of the server have the same names, units and defaults. */
 export interface RemoteBrokerOptions extends HistoryOptions, DedupeOptions {
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
@@ -10,6 +11,11 @@ export interface RemoteBrokerOptions extends HistoryOptions, DedupeOptions {
   readonly brokerHeartbeatMs: number
   readonly brokerMaxPendingBytes: number
   readonly maxPayloadBytes: number
+}
+
+/** What the server gives a broker that it chooses by an address. */
+export interface AddressedBrokerOptions extends RemoteBrokerOptions {
+  readonly broker: string
 }
 
 /** What a broker behind links can do: its log is one for all nodes, and outlives them. */
