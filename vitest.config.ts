@@ -15,7 +15,7 @@ const resolve = {
   },
 }
 
-/** The time limits of the tests are so many times as long. An emulated processor needs ten. */
+/** Factor for the time limits of the tests. An emulated processor needs ten. */
 const PATIENCE = Number(process.env.WEBMQ_TEST_PATIENCE ?? 1)
 
 /** Files that `npm test` leaves to `npm run test:all`: `scripts/lib/test-scope.mjs`. */

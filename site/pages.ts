@@ -60,7 +60,7 @@ const GROUPS: readonly Group[] = [
       ...named('configuration', 'brokers', 'database-outbox', 'hooks', 'http-api', 'cli'),
     ],
   },
-  { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks') },
+  { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks', 'bounds') },
   { text: 'Coming from', isFolded: true, files: ['docs/client/from-'] },
   {
     text: 'Reference',

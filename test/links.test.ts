@@ -77,6 +77,17 @@ describe('links', () => {
     )
   })
 
+  it('and paths of CONTRIBUTING.md name files that are there', () => {
+    const paths = [...readText('CONTRIBUTING.md').matchAll(/`([\w.<>-]+\/[\w./<>-]*|[\w-]+\.(?:ts|mjs|toml))`/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => !/^(\.cache|site\/dist|webmq-)/.test(name))
+    expect(paths.length).toBeGreaterThan(50)
+    // Placeholders stand for any name. The section "I want to add" begins its paths in `packages`.
+    const patterns = paths.map((name) => name.replaceAll('.', '\\.').replaceAll(/<\w+>/g, '[\\w-]+'))
+    const isThere = (pattern: string) => files.some((file) => new RegExp(`^(packages/)?${pattern}`).test(file))
+    expect(patterns.filter((pattern) => !isThere(pattern))).toEqual([])
+  })
+
   it('into the repository have their address from one module', () => {
     const code = files.filter((file) => /\.(ts|mjs|js|rs|html|json)$/.test(file) && !/(^|\/)package\.json$/.test(file))
     expect(code.filter((file) => readText(file).includes(REPOSITORY_URL)).toSorted()).toEqual(SAY_IT.toSorted())

@@ -21,7 +21,7 @@ const (
 	lastingConnection = 5 * time.Second
 	backoffMin        = 500 * time.Millisecond
 	backoffMax        = 20 * time.Second
-	// About so many attempts fit into the first minute: a service that is back is found within backoffEarly.
+	// Attempts in about the first minute: a service that is back is found within backoffEarly.
 	earlyAttempts = 24
 	backoffEarly  = 5 * time.Second
 	maxRetryAfter = 10 * time.Minute

@@ -12,9 +12,9 @@ type HistoryOptions struct {
 	Before string
 	// Rewind: the messages of this time.
 	Rewind time.Duration
-	// Last: the newest of these, so many. Without any option: 100.
+	// Last: how many of these, the newest. Without any option: 100.
 	Last int
-	// Limit: the oldest of these, so many.
+	// Limit: how many of these, the oldest.
 	Limit int
 	// Reverse: newest first.
 	Reverse bool

@@ -72,7 +72,7 @@ const (
 type ListenOptions struct {
 	// Since is a position, also one that another process has saved: begin after it. "": begin with what comes now.
 	Since string
-	// Last begins with so many messages of the log.
+	// Last: how many messages of the log come first.
 	Last int
 	// Rewind begins with the messages of this time.
 	Rewind time.Duration

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// So many pages without news are asked for at once. A server that says `more` for ever must not keep the program
+	// Pages without news that are asked for at once. A server that says `more` for ever must not keep the program
 	// busy.
 	freePages      = 16
 	emptyPagePause = 100 * time.Millisecond

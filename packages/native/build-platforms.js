@@ -17,7 +17,7 @@ const artifacts = join(here, 'artifacts')
 const GLIBC_FLOOR = [2, 17]
 /** Node 22 needs this macOS, too. */
 const MACOS_FLOOR = '11.0'
-/** Why so many: docs/adr/0025-tls-in-the-engine.md. */
+/** Why this size: docs/adr/0025-tls-in-the-engine.md. */
 const MAX_BYTES = 2_000_000
 
 const TARGETS = {

@@ -17,7 +17,7 @@ const cache = join(root, '.cache/platforms')
 
 /** The wheels of PyPI have Nodes for all platforms, musl ones among them. */
 const NODE_VERSION = '24.19.0'
-/** Tests under qemu may take so many times as long. */
+/** Factor for the time limits of tests under qemu. */
 const QEMU_PATIENCE = '10'
 
 const QEMU = 'qemu-aarch64-static'

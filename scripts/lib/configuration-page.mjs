@@ -28,7 +28,7 @@ defaults.
   lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
 - **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
   below; comments and trailing commas are allowed. \`jwt.secret\` may also be written as \`{ "jwt": { "secret": … } }\`.
-  Numbers are in the unit of the option; texts may have a unit. Unknown names are errors. \`webmq-server config init\`
+  Numbers are whole, and in the unit of the option's name; texts may have a unit. Unknown names are errors. \`webmq-server config init\`
   writes a first file, and \`config schema\` prints its JSON Schema for editors.
 - **\`PORT\`** is set by hosting platforms. It replaces the default port; flag, \`WEBMQ_PORT\` and config file override it.
 - **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
@@ -63,18 +63,10 @@ value and the allowed values.
 
 ## What urgent keys cost
 
-A busy thread delays messages, so that several share one write (\`flushIntervalMs\`). Those of \`urgent\` keys do not wait.
-The price is CPU time of the server. With 1,000 connections that get every message:
-
-| Load | p50, p99 with the delay | p50, p99 urgent | cores with the delay | cores urgent |
-| --- | --- | --- | --- | --- |
-| 100 messages/s | 7.4 ms, 26 ms | 6.2 ms, 23 ms | 0.86 | 0.87 |
-| 1,000 messages/s | 31 ms, 74 ms | 25 ms, 84 ms | 0.59 | 0.94 |
-
-These are medians of three interleaved runs on two slow cores, which the clients share: at 1,000 messages a second the
-slowest of a thousand readers wait longer, since the server takes their cores. Keep urgent what few listen to, or what
-comes seldom:
-\`node benchmark.js --scenario paced --target webmq-native,webmq-urgent --tiers 1000 --rate 100,1000 --duration 5\`
+A busy thread delays messages, so that several share one write (\`flushIntervalMs\`). Those of \`urgent\` keys do not wait,
+which costs CPU time of the server. With 1,000 connections that get every message, 100 messages/s take 0.87 cores instead
+of 0.86, and p50 is 6.2 ms instead of 7.4; 1,000 messages/s take 0.94 instead of 0.59, and p50 is 25 ms instead of 31. Keep
+urgent what few listen to, or what comes seldom.
 `
 
 const MAX_LINE_CHARS = 120
@@ -92,16 +84,20 @@ function describeOption(spec) {
   const flag = spec.type === 'switch' ? `--${spec.flag}` : `--${spec.flag} <${placeholderOf(spec)}>`
   const fileFlag = hasFileVariant(spec) ? `, \`--${spec.flag}-file <file>\`` : ''
   const fileVariable = hasFileVariant(spec) ? `, \`${environmentNameOf(spec)}_FILE\`` : ''
-  const shortFlag = spec.shortFlag === undefined ? '' : `\`-${spec.shortFlag}\`, `
-  const flags = `${shortFlag}\`${flag}\`${fileFlag}`
+  const shortFlag = spec.shortFlag === undefined ? '' : `-${spec.shortFlag}\`, \``
+  const parts = [
+    `Default: ${describeDefaultInDocs(spec)}`,
+    `Allowed: ${describeType(spec)}`,
+    `\`${shortFlag}${flag}\`${fileFlag}`,
+    `\`${environmentNameOf(spec)}\`${fileVariable}`,
+    ...(spec.reloadable === true ? ['changes with a reload'] : []),
+  ]
   return `
 ### \`${spec.name}\`
 
 ${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`, '', MAX_LINE_CHARS)}
 
-${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ', MAX_LINE_CHARS)}
-${wrap(`- Allowed: ${describeType(spec)}`, '  ', MAX_LINE_CHARS)}
-${spec.reloadable === true ? '- While the server runs: changes with a reload\n' : ''}${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ', MAX_LINE_CHARS)}
+${wrap(parts.join(' · '), '', MAX_LINE_CHARS)}
 `
 }
 
@@ -118,7 +114,10 @@ function describeDefaultInDocs(spec) {
 function describeType(spec) {
   switch (spec.type) {
     case 'integer':
+      // The introduction says that numbers are whole, and in which unit.
       return describeRange(spec)
+        .replace('a whole number from ', '')
+        .replace(/ \(plain numbers are \w+\)/, '')
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':

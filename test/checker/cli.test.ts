@@ -14,7 +14,7 @@ const BIN = fileURLToPath(new URL('../../packages/check/bin/webmq-check.js', imp
 const LINES = fileURLToPath(new URL('../../packages/check/targets/webmq-lines.mjs', import.meta.url))
 const SHORT = ['--schedules', '1', '--seconds', '3', '--json']
 const LOGGED = ['--history', '#=100000']
-/** Of one publish in so many, no listener hears: the schedules are short. */
+/** Publishes of which no listener hears one: the schedules are short. */
 const LOSES_EVERY = 15
 const TOKEN = 'a-token-of-this-test'
 

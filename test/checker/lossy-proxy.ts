@@ -41,7 +41,7 @@ export class LossyProxy {
   }
 }
 
-/** Loses every so many-th live message, in silence. */
+/** Loses every `count`-th live message, in silence. */
 export function everyLive(count: number): (frame: string) => boolean {
   let seen = 0
   return (frame) => /^message \S+ \S+\n/.test(frame) && ++seen % count === 0

@@ -27,7 +27,7 @@ const USAGE = `npm run check:outside -- [options]
   --broker <name,…>     ${Object.keys(BROKERS).join(', ')}, or all. Default: all.
   --schedules <number>  Schedules of each broker. Default: 10.
   --of-each-theme <number>
-                        So many schedules of each theme that the broker has, instead of --schedules.
+                        Schedules of each theme that the broker has, instead of --schedules.
   --seconds <number>    Length of a schedule. Default: 20.
   --seed <number>       Seed of the first schedule; the next ones follow. Default: 1.
   --theme <words>       Only schedules of themes with these words in their names, such as streams.

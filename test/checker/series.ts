@@ -15,7 +15,7 @@ export interface SeriesOptions {
   readonly played: (played: Played, tookMs: number) => void
 }
 
-/** A broker that has kept what so many runs left behind is replaced by a new one. */
+/** Runs after which a broker, with what they left behind, is replaced by a new one. */
 const PLAYS_PER_STAGE = 20
 
 /** Plays all schedules. A broker serves several, one after another; after a violation it is replaced by a new one. */

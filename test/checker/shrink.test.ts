@@ -25,7 +25,7 @@ it('keeps what the failure needs', async () => {
   expect((await shrink(schedule, { ...LIMITS, fails })).steps).toEqual([needed])
 })
 
-it('gives up after so many tries', async () => {
+it('gives up after three tries', async () => {
   let tries = 0
   const fails = async () => ++tries > 0
   await shrink(schedule, { ...LIMITS, fails, smallerThan, maxTries: 3 })

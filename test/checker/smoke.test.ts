@@ -75,7 +75,7 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
       if (turn % 4 === 0) listener?.moveDuringReplay(2)
       if (turn % 3 === 0) listener?.relisten()
     }, CUT_EVERY_MS)
-    // Of each at least so many: however long a slow machine takes.
+    // A least number of each: however long a slow machine takes.
     await expect.poll(() => turn).toBeGreaterThanOrEqual(LEAST_TURNS)
     await expect.poll(() => record.publishers.flatMap(({ messages }) => messages).length).toBeGreaterThan(500)
     await expect

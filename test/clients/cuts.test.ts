@@ -7,7 +7,7 @@ import { CLIENTS } from './adapters.js'
 const TEST_MS = 300_000
 const BATCH_COUNT = 200
 const BATCH_MESSAGES = 20
-/** All connections are cut within each of so many batches. */
+/** Batches per cut of all connections. */
 const CUT_EVERY = 40
 
 /** `maxWaiting` of each listener: they read when all is over. */

@@ -12,8 +12,8 @@ it('docs/configuration.md is what the table of options says; `npm run docs:confi
 it.each(OPTIONS.map((spec): [string, OptionSpec] => [spec.name, spec]))('describes %s', (name, spec) => {
   const [, text = ''] = configurationPage().split(`### \`${name}\`\n`)
   const entry = text.split('\n#')[0] ?? ''
-  expect(entry).toContain('- Default: ')
-  expect(entry).toContain('- Allowed: ')
+  expect(entry).toContain('Default: ')
+  expect(entry).toContain('Allowed: ')
   expect(entry).toContain(`--${spec.flag}`)
   expect(entry).toContain(environmentNameOf(spec))
   expect(entry).not.toMatch(/undefined|NaN/)

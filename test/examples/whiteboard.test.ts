@@ -6,7 +6,7 @@ import { useExample } from './harness.js'
 describe('the example whiteboard', () => {
   const board = useExample('whiteboard')
 
-  /** Draws a line of so many segments. */
+  /** Draws a line in `segments` moves. */
   async function draw(page: Page, y: number, segments: number): Promise<void> {
     const { x, y: top } = (await page.locator('canvas').boundingBox()) ?? { x: 0, y: 0 }
     await page.mouse.move(x + 50, top + y)

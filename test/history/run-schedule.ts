@@ -116,7 +116,7 @@ class Run {
     return this.#publishers.reduce((sum, { published }) => sum + published.length, 0)
   }
 
-  /** Waits until so many more messages were published; at a node that is away that takes no longer than a bound. */
+  /** Waits until `count` more messages were published; at a node that is away that takes no longer than a bound. */
   async #published(count: number): Promise<void> {
     const [goal, deadline] = [this.#publishedCount + count, performance.now() + MAX_WAIT_MS]
     const isFull = () => this.#publishers.every(({ isFull }) => isFull)

@@ -54,7 +54,7 @@ export type SystemStep =
   /** One of the faults of the broker begins, and ends. */
   | { readonly kind: 'break-broker'; readonly fault: number }
 
-/** One thing that is done, `after` so many more messages were published. */
+/** One thing that is done, when `after` more messages were published. */
 export type Step = (ClientStep | PublisherStep | SystemStep) & { readonly after: number }
 
 /** All that is random about a run. */

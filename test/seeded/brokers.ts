@@ -39,7 +39,7 @@ export interface SeededBroker {
   readonly isUp: boolean
   /** Takes nothing more, until all nodes have everything that it has sent. Returns when that is. */
   drain(): number
-  /** Ends, and loses the last so many messages of its log. */
+  /** Ends, and loses the last `lostCount` messages of its log. */
   end(lostCount: number): void
   start(): void
   /** Does one of its faults, but no end. @param isLossy One of {@link LOSSES}; else none of them. */

@@ -84,7 +84,7 @@ export class ModelBroker {
     return messageId === undefined ? undefined : this.#ids.get(messageId)
   }
 
-  /** Ends, and loses the last so many entries. */
+  /** Ends, and loses the last `lostCount` entries. */
   end(lostCount: number): void {
     this.isUp = false
     this.reign++

@@ -13,7 +13,7 @@ const SOAK_SCHEDULE_COUNT = 5_000
 const MAX_SHOWN = 3
 /** Its log loses its end, and begins other epochs. */
 const TRACED_SEED = 4
-/** The evaluator needs a second for so many. */
+/** Events that take the evaluator a second. */
 const TRACED_EVENTS = 32
 /** Have shown: a message that was sent again into another log is left out without a gap; a link that dies while it is opened. */
 const PINNED_SEEDS: Partial<Record<SeededBrokerName, readonly number[]>> = { model: [480], redis: [1_050_331] }

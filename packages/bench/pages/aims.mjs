@@ -283,6 +283,7 @@ const AIMS = [
 
 /** Cells of the table of aims. @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables */
 export function aimRows(tables) {
+  let said = ''
   return AIMS.map(({ figure, table, where, goals, bound = '' }) => {
     const figures = tables.get(table)
     const judged = goals.map((goal) => {
@@ -301,7 +302,10 @@ export function aimRows(tables) {
           : '**no**'
     const isMissed = met.includes(false)
     const cells = [judged.map(({ wanted }) => wanted), judged.map(({ text }) => text)].map((texts) => texts.join(', '))
-    return [figure, ...cells, verdict, isMissed ? bound : '']
+    const shown = isMissed ? bound : ''
+    const isSaid = shown !== '' && shown === said
+    said = shown
+    return [figure, ...cells, verdict, isSaid ? 'the same' : shown]
   })
 }
 

@@ -117,16 +117,18 @@ function textOf(name, tables, prose) {
   if (figures === undefined)
     return `${TABLES[name].runs.map((run) => `\`${commandOf(run)}\``).join('\\\n')}\n\n${NOT_MEASURED}`
   const { commands, commit, date, machine, repeats, versions } = figures
-  const { ranges = [], beside } = TABLES[name]
+  const { ranges = [], beside, fileOnly = [], shows = () => true } = TABLES[name]
   const peers = beside?.targets.filter((target) => figures.rows.some((row) => row.target === target)) ?? []
   const isZero = ({ key }) => figures.rows.length > 1 && figures.rows.every((row) => row[key] === 0)
   const zeros = figures.columns.filter(isZero).map(({ title }) => title)
-  const columns = figures.columns.filter((column) => !isZero(column))
+  const columns = figures.columns.filter((column) => !isZero(column) && !fileOnly.includes(column.key))
   const titles = [...columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
-  const rows = figures.rows.map((row) => [
-    ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
-    ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
-  ])
+  const rows = figures.rows
+    .filter(shows)
+    .map((row) => [
+      ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
+      ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
+    ])
   // A server by hand is one target for each broker.
   const others = Object.entries(versions ?? {})
     .filter(([target]) => !target.startsWith('webmq'))

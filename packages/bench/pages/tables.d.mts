@@ -4,6 +4,8 @@ export interface Table {
   readonly dry: string
   readonly seconds: number
   readonly keys: readonly string[]
+  readonly fileOnly?: readonly string[]
+  readonly shows?: (row: Readonly<Record<string, unknown>>) => boolean
   readonly measures: readonly string[]
 }
 export declare const TABLES: Readonly<Record<string, Table>>

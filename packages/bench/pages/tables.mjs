@@ -31,6 +31,8 @@ const bench = (args) => program(`benchmark.js ${args}`)
  * @property {string} dry flags that make each run short, to try the command; they come last
  * @property {number} seconds estimate of all runs together, on two cores
  * @property {readonly string[]} keys columns of the result
+ * @property {readonly string[]} [fileOnly] of them, those that the page leaves out
+ * @property {(row: Record<string, unknown>) => boolean} [shows] rows of the page; the file has all
  * @property {readonly string[]} [ranges] of them, those with the smallest and the largest repeat
  * @property {{ key: string, targets: readonly string[], same: readonly string[] }} [beside] ratios of WebMQ to peers in
  *   the same run, in rows that have the same in these columns
@@ -52,6 +54,7 @@ export const TABLES = {
     keys: FLOOD,
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'raw'], same: ['subscribers'] },
+    fileOnly: ['serverRssBytes'],
     measures: SERVER,
   },
   'messages-from-clients': {
@@ -75,6 +78,7 @@ export const TABLES = {
     ],
     ranges: ['receivedPerServerCpuSecond'],
     beside: { key: 'receivedPerServerCpuSecond', targets: ['uws', 'webmq-native'], same: ['payloadBytes'] },
+    fileOnly: ['receivedPerSecond'],
     measures: SERVER,
   },
   'connection-storm': {
@@ -146,6 +150,7 @@ export const TABLES = {
       'serverEventLoopLagMs.p99',
     ],
     ranges: ['latencyMs.p99', 'serverCpuShare'],
+    fileOnly: ['deliveriesPerSecond'],
     measures: SERVER,
   },
   streams: {
@@ -209,6 +214,8 @@ export const TABLES = {
       'closedCount',
     ],
     ranges: ['deliveriesPerTotalCpuSecond'],
+    fileOnly: ['publishedPerSecond'],
+    shows: ({ subscribers }) => subscribers !== 100,
     measures: NODES,
   },
   'logged-messages': {
@@ -248,6 +255,7 @@ export const TABLES = {
       'serverCpuSecondsPerWindow',
       'serverPeakRssBytes',
     ],
+    fileOnly: ['broadcastMs.avg', 'historyMs.avg'],
     measures: [...NODES, 'packages/server/src/kernel/replay'],
   },
   auction: {
@@ -276,6 +284,7 @@ export const TABLES = {
       'cpuPerBidMs',
     ],
     ranges: ['latencyMs.p99'],
+    fileOnly: ['growthExponent'],
     measures: LIBRARY,
   },
   'a-fleet-while-things-break': {
@@ -300,6 +309,8 @@ export const TABLES = {
       'mostOpenedIn100Ms',
       'latencyMs.p99',
     ],
+    fileOnly: ['listensBy', 'reconnectMs.p50', 'reconnectMs.max', 'mostOpenedIn100Ms'],
+    shows: ({ listensBy }) => listensBy === 'WebSocket',
     measures: LIBRARY,
   },
   tls: {
@@ -339,6 +350,7 @@ export const TABLES = {
     keys: FLOOD,
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'ws', 'socketio'], same: ['subscribers'] },
+    fileOnly: ['deliveriesPerSecond'],
     measures: SERVER,
   },
   'real-clients-over-brokers': {
@@ -366,6 +378,8 @@ export const TABLES = {
       'brokerCpuSeconds',
       'verdict',
     ],
+    fileOnly: ['latencyMs.p95'],
+    shows: ({ subscribers }) => subscribers !== 300,
     measures: NODES,
   },
   everyday: {
@@ -386,6 +400,7 @@ export const TABLES = {
       'generatorCpuSeconds',
     ],
     ranges: ['serverCpuUsPerDelivery'],
+    fileOnly: ['deliveredRatio', 'brokerCpuSeconds', 'generatorCpuSeconds'],
     measures: NODES,
   },
   overload: {
@@ -408,6 +423,8 @@ export const TABLES = {
       'idealMs',
       'normalRatio',
     ],
+    fileOnly: ['offeredPerSecond', 'latencyMs.p50', 'normalMs', 'idealMs'],
+    shows: ({ load }) => ![0.5, 0.8, 1.3].includes(load),
     measures: LIBRARY,
   },
   'many-clients-that-listen-and-publish': {

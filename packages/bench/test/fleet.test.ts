@@ -15,7 +15,7 @@ const OBTAIN_TIMEOUT_MS = 600_000
 /** A run takes ten seconds on an idle machine. */
 const RUN_TIMEOUT_MS = 180_000
 const USERS = 20
-/** So many of the users listen by event streams: one fifth of each room. */
+/** Users that listen by event streams: one fifth of each room. */
 const STREAMS = 4
 const LOAD = [
   ...[

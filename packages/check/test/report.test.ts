@@ -19,7 +19,7 @@ const SCHEDULE = {
   steps: [{ atMs: 100, forMs: 200, what: 'client-link', link: 0, fault: 'cut' }],
 } as const
 
-/** Of so many messages, the one in the middle does not come. */
+/** Of `count` messages, the one in the middle does not come. */
 function losing(count: number) {
   const history = new HistoryBuilder()
   const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')

@@ -9,7 +9,7 @@ import { TARGET_RULES } from '../src/targets/target-rules.js'
 const read = (file: string) => readFileSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), 'utf8')
 const page = read('docs/checker.md')
 
-/** Rows of the table with so many columns whose first one is a rule. */
+/** Rows that begin with a rule, of the table with `columns` columns. */
 function rowsOf(columns: number): string[][] {
   const rows = page.split('\n').flatMap((line) => (/^\| `[\w-]+` \|/.test(line) ? [line.split(' | ')] : []))
   return rows

@@ -15,7 +15,7 @@ export interface Certificate {
 export interface CertificateOptions {
   /** Host names, wildcards and IP addresses; the first is the common name too. None: a certificate that clients refuse. */
   readonly names: readonly string[]
-  /** Validity, from an hour ago; negative for one that expired so many days ago. Default 2. */
+  /** Validity, from an hour ago; negative: days since it expired. Default 2. */
   readonly days?: number
   /** Days until it begins to be valid; default: it is valid. */
   readonly startsInDays?: number

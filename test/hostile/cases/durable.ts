@@ -65,7 +65,7 @@ export const durableCases: readonly AttackCase[] = [
   },
 ]
 
-/** Writes a stream of so many appends, and ends it. @throws {SocketEnded} when the server ends the connection. */
+/** Writes and ends a stream of `appendCount` appends. @throws {SocketEnded} when the server ends the connection. */
 async function write(client: Attacker, key: string, meta: string, appendCount: number): Promise<void> {
   const connection = await client.open()
   await client.send(connection, `stream s ${key} of=S seq=0 kind=start\n${meta}`)

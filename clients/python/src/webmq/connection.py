@@ -33,7 +33,7 @@ LASTING_S = 5.0
 BACKOFF_MIN_S = 0.5
 BACKOFF_MAX_S = 20.0
 EARLY_ATTEMPTS = 24
-"""About so many fit into the first minute: a service that is back is found within `BACKOFF_EARLY_S`."""
+"""Attempts in about the first minute: a service that is back is found within `BACKOFF_EARLY_S`."""
 BACKOFF_EARLY_S = 5.0
 MAX_RETRY_AFTER_MS = 600_000
 MIN_HEARTBEAT_MS = 1_000

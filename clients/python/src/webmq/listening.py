@@ -25,7 +25,7 @@ log = logging.getLogger("webmq")
 
 RETRY_S = 1.0
 FREE_PAGES = 16
-"""So many pages without news are asked for at once. A server that says `more` for ever cannot keep it busy."""
+"""Pages without news that are asked for at once. A server that says `more` for ever cannot keep it busy."""
 EMPTY_PAGE_S = 0.1
 
 

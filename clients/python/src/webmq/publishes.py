@@ -15,7 +15,7 @@ OVERHEAD_BYTES = 256
 MIN_RETRY_S = 0.25
 """[P-10.7]"""
 MIN_WINDOW = 8
-"""So many are sent after a refusal, and one more with each answer [P-10.7]. All at once would be refused again."""
+"""Publishes sent after a refusal; each answer lets one more go [P-10.7]. All at once would be refused again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Publishes:
         self._retry_after_s = 0.0
         self._retry: asyncio.TimerHandle | None = None
         self._window = inf
-        """So many may be unanswered, until nothing waits after a refusal."""
+        """Most unanswered publishes, until nothing waits after a refusal."""
         self._is_live = False
 
     async def publish(self, id: str, key: str, payload: str | bytes, options: Options) -> Accepted:

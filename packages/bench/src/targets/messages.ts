@@ -33,7 +33,7 @@ export type TargetCommand =
       readonly isThrottled?: boolean
       /** Only for targets with patterns; absent: the key of all ticks. */
       readonly key?: string
-      /** Only for targets with rooms: each message goes to so many of them, `bench.room.0` and so on. */
+      /** Only for targets with rooms: how many each message goes to, `bench.room.0` and so on. */
       readonly keyCount?: number
       /** With `keyCount`: as an append to the stream of each. */
       readonly isStream?: boolean

@@ -11,7 +11,7 @@ import { Trial, type TrialOptions, type UsageMark } from './trial.js'
 export const RELAY_NODE_COUNT = 2
 const PUBLISHER = 0
 const LISTENER = 1
-/** A flood waits for a slow broker: with so many messages under way, a slow one is late but not refused. */
+/** A flood waits for a slow broker: its messages come late, but none is refused. */
 const BROKER_TIMEOUT_MS = 30_000
 
 /** What can carry messages from one node to another. */

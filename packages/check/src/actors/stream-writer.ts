@@ -11,7 +11,7 @@ export const EVERY_MS = 120
 /** After an error that is retryable. */
 const RETRY_DELAY_MS = 150
 export const BUSY_DELAY_MS = 600
-/** A stream ends by itself after about so many appends. */
+/** Appends after about which a stream ends by itself. */
 export const USUAL_APPENDS = 25
 /** Units that need several bytes, or are escaped. */
 export const UNITS = ['a', 'é', '漢', '😀', '\n', '"', '\\', ' words ', 'x'.repeat(60)]

@@ -149,7 +149,7 @@ describe('a link', () => {
     expect(performance.now() - fromMs).toBeGreaterThanOrEqual(118)
   })
 
-  it('that is throttled passes so many bytes on in a second', async () => {
+  it('that is throttled keeps to its bytes per second', async () => {
     const client = await dialed()
     link.break({ fault: 'throttle', bytesPerSecond: 10_000 })
     const fromMs = performance.now()

@@ -34,7 +34,7 @@ export class SeededRandom {
     return choice
   }
 
-  /** So many different ones, in random order; all if there are fewer. */
+  /** `count` different ones, in random order; all if there are fewer. */
   sample<T>(choices: readonly T[], count: number): T[] {
     const left = [...choices]
     const taken: T[] = []

@@ -50,7 +50,7 @@ export interface CallStep {
 export interface NextStep {
   readonly next: string
   readonly is: Readonly<Record<string, unknown>>
-  /** So many, with `@` for the number in `is`. */
+  /** How often, with `@` for the number in `is`. */
   readonly times?: number
   /** Other messages, and gaps, may come before it. */
   readonly skips?: boolean

@@ -56,7 +56,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `orders.${index}`)
 const WRITER_COUNT = 4
-/** One of so many transactions is rolled back. */
+/** Transactions of which one is rolled back. */
 const ROLLBACK_SHARE = 10
 const MAX_ROWS_PER_KEY = 5
 const PATIENT = { timeout: 300_000, interval: 50 }
@@ -109,7 +109,7 @@ export async function play(startBroker: () => Promise<Service>, rowCount: number
   expect(gaps).toEqual([])
 }
 
-/** Inserts rows, at least so many, in transactions that take turns at their keys. It outlives the database. */
+/** Inserts at least `rowCount` rows, in transactions that take turns at their keys. It outlives the database. */
 async function write(url: string, rowCount: number): Promise<void> {
   const connected = () => vi.waitFor(() => connect(url), PATIENT)
   let client = await connected()

@@ -82,7 +82,7 @@ describe('the log of a redis', () => {
     expect(Date.now() - Number(oldest?.[0].split('-')[1])).toBeLessThan(5_000)
   })
 
-  it('remembers so many message ids and no more', async () => {
+  it('remembers 500 message ids, but not all', async () => {
     const node = await startLogging({ dedupeMaxIds: 500 })
     for (let at = 0; at < 5_000; at += 100)
       await Promise.all(

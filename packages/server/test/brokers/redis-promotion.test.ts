@@ -7,7 +7,7 @@ import { allAreUp, freshNamespace, publish, RECOVERY, readTexts, startLogging } 
 /** A master whose replica takes its place. */
 interface Pair {
   readonly address: string
-  /** Resolves when the replica has so many messages. */
+  /** Resolves when the replica has `count` messages. */
   copied(count: number): Promise<void>
   /** The replica no longer takes in what is published. */
   holdBack(): Promise<void>

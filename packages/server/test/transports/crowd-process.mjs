@@ -1,4 +1,4 @@
-// Thousands of WebSocket clients in a process of their own, because a process may hold only so many descriptors. They read
+// Thousands of WebSocket clients in a process of their own, because the descriptors of a process are limited. They read
 // texts of digits, at most 125 bytes after the digits included, and note which number reached whom. See crowd.ts.
 import { connect } from 'node:net'
 

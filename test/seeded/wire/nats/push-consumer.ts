@@ -2,7 +2,7 @@ import { type ConsumerConfig, type ConsumerContext, ModelConsumer, NS_PER_MS } f
 import { Lane } from './lane.js'
 import { type NatsMessage, NO_BYTES, statusHeaders } from './protocol.js'
 
-/** The window doubles with each answer of flow control, up to so many times the first. */
+/** The window doubles with each answer of flow control, up to this multiple of the first. */
 const MAX_WINDOW_FACTOR = 16
 const INACTIVE_NS = 5_000_000_000
 

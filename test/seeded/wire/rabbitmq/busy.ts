@@ -11,7 +11,7 @@ interface Pace {
 const QUIET: Pace = { mostMs: 2, longShare: 0.005, longMs: 60 }
 const BUSY: Pace = { mostMs: 15, longShare: 0.05, longMs: 700 }
 const BUSY_SHARE = 0.5
-/** Of the ways from one process to another, so many take no time at all. */
+/** Share of the ways from one process to another that take no time at all. */
 const SHORT_SHARE = 0.7
 
 /** Times of a broker, which is quiet or busy. Each kind of work has a pace of its own. */

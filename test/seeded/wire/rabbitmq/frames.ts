@@ -21,7 +21,7 @@ export class FrameReader {
     this.#rest = Buffer.concat([this.#rest, bytes])
   }
 
-  /** Takes so many bytes off; `undefined` while they are not there. */
+  /** Takes `length` bytes off; `undefined` while they are not there. */
   take(length: number): Buffer | undefined {
     if (this.#rest.length < length) return undefined
     const taken = this.#rest.subarray(0, length)

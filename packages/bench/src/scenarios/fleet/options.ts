@@ -22,7 +22,7 @@ export interface FleetConfig {
   readonly balancers: readonly BalancerName[]
   readonly backends: number
   readonly users: number
-  /** So many of the users listen by event streams. */
+  /** Users that listen by event streams. */
   readonly eventStreams: number
   readonly publishers: number
   /** Messages per second of each publisher. */
@@ -46,7 +46,7 @@ const BALANCERS = ['haproxy', 'nginx'] as const satisfies readonly BalancerName[
 
 /** One thread plays this many clients by default. */
 const CLIENTS_PER_WORKER = 200
-/** The load balancer has so many places. */
+/** Places of the load balancer. */
 const MAX_CLIENTS = 9_900
 
 export function addFleetOptions(command: Command): void {

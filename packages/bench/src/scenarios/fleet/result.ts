@@ -13,7 +13,7 @@ import { type WindowFigures, windowFigures } from './window-figures.js'
 export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | 'duplicateCount'> {
   readonly fault: FaultWindow['fault']
   readonly listensBy: ListensBy
-  /** So many of the users. */
+  /** Users of this kind. */
   readonly listenerCount: number
 }
 

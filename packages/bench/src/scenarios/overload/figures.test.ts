@@ -4,7 +4,7 @@ import type { PublishRecord } from './messages.js'
 
 const S = 1_000_000
 
-/** A queue with 100 messages per second, of which the one at second `t` waits for so many seconds. */
+/** A queue with 100 messages per second; the one at second `t` waits for `waitsS(t)` seconds. */
 function served(seconds: number, waitsS: (atS: number) => number | null): PublishRecord[] {
   return Array.from({ length: seconds * 100 }, (_, number) => {
     const atS = number / 100

@@ -30,7 +30,7 @@ const NORMAL_MS = 300
 const NORMAL_FACTOR = 2
 const STEP_US = 100_000
 const WINDOW_US = 1_000_000
-/** Of the messages of a window so many may be slower: p99. */
+/** Share of a window's messages that may be slower: p99. */
 const SLOW_SHARE = 0.01
 /** Slow messages after that have other causes, such as a machine that others use. */
 const LASTING_US = 3_000_000

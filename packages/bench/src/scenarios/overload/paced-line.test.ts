@@ -10,7 +10,7 @@ function drained(line: PacedLine<string>, fromMs: number, toMs: number): [string
 }
 
 describe('the network to the broker', () => {
-  it('carries so many bytes per second, and a burst of a tenth of a second after a rest', () => {
+  it('carries 1,000 bytes per second, and a burst of a tenth of a second after a rest', () => {
     const line = new PacedLine<string>(1_000)
     for (const item of ['a', 'b', 'c', 'd']) line.push(item, 100, 0)
     expect(drained(line, 0, 1_000)).toEqual([

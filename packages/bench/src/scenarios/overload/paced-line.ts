@@ -7,8 +7,8 @@ interface Waiting<Item> {
 }
 
 /**
- * One direction of a network: items pass in the order of their coming, at most so many bytes per second, each after a
- * delay, and none while it stands still. Time is an argument, of a monotonic clock in milliseconds.
+ * One direction of a network: items pass in the order of their coming, at a limited rate, each after a delay, and
+ * none while it stands still. Time is an argument, of a monotonic clock in milliseconds.
  */
 export class PacedLine<Item> {
   readonly #bytesPerMs: number

@@ -46,7 +46,7 @@ export interface OverloadObservation {
 
 const CONNECT_TIMEOUT_MS = 60_000
 const REPORT_TIMEOUT_MS = 10_000
-/** A run looks so many times the ideal time for the end of a fault's consequences, and some time more. */
+/** Ideal times for which a run looks for the end of a fault's consequences, and some time more. */
 const PATIENCE = 2
 const MORE_PATIENCE_MS = 6_000
 const NAMESPACE_BYTES = 6

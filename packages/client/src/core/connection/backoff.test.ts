@@ -27,7 +27,7 @@ it('waits at most 5 s in the first minute of an outage, unless the app wants mor
   expect(boundsOf(20_000, 60_000)).toEqual([20_000, 20_000, 20_000, 20_000, 60_000, 60_000])
 })
 
-it('makes about so many attempts in that minute', () => {
+it('makes about 24 attempts in that minute', () => {
   const waits = Array.from({ length: 24 }, (_, attempt) =>
     reconnectMs(attempt, { minMs: 500, maxMs: 20_000, random: () => 0.5 }),
   )

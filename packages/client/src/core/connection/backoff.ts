@@ -1,4 +1,4 @@
-/** About so many attempts fit into the first minute. */
+/** Attempts in about the first minute. */
 const EARLY_ATTEMPTS = 24
 /** Users of a page wait for it: a service that is back must be found soon. */
 const MAX_EARLY_MS = 5_000

@@ -2,7 +2,7 @@ import { WebMQError } from '../../protocol/errors.js'
 import { checks } from '../checks.js'
 import type { TokenCause, TokenSource } from '../client-options.js'
 
-/** Visible ASCII, at most so many characters [P-5.2]. A page, an object or a text in JSON is an answer, not a token. */
+/** Visible ASCII, at most 8,192 characters [P-5.2]. A page, an object or a text in JSON is an answer, not a token. */
 const TOKEN = /^(?![<{["])[!-~]{1,8192}$/
 
 /**

@@ -31,7 +31,7 @@ interface Pending {
  */
 const MAX_IN_FLIGHT = 16_384
 
-/** So many are sent after the server's rate limit, and one more with each answer. All at once would be refused again. */
+/** Publishes sent after the server's rate limit; each answer lets one more go. All at once would be refused again. */
 const MIN_WINDOW = 8
 
 /** No server means less: it is not obeyed. */
@@ -73,7 +73,7 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
   let isPaused = false
   const pauseTimer = createTimer()
   let pauses = 0
-  /** So many may be unanswered, until nothing waits after a pause. */
+  /** Most unanswered publishes, until nothing waits after a pause. */
   let window = Infinity
   let onIdle: (() => void) | undefined
   let limits: SessionLimits | undefined

@@ -12,7 +12,7 @@ const MAX_KEYS = 10_000
 
 /** Options of {@link latest}. */
 export interface LatestOptions {
-  /** When messages are handed over: once per animation frame (default), or after so many milliseconds. */
+  /** When messages are handed over: once per animation frame (default), or after a time in milliseconds. */
   readonly every?: 'frame' | number
   /**
    * Keys with a message that waits; default 10,000. Limits memory. With more keys, all of them are handed over at once, before

@@ -3,7 +3,7 @@ import type { PublishResult } from '../../core/types.js'
 import { type ErrorCode, WebMQError } from '../../protocol/errors.js'
 import type { OutboxStore, StoredMessage } from './store.js'
 
-/** Messages of so many keys are in flight at once; of each key, one. */
+/** Keys with a message in flight; each has one. */
 const MAX_KEYS_IN_FLIGHT = 16
 
 /** Errors that say: the server has not taken this message. */

@@ -3,7 +3,7 @@ import type { StandardIssue, StandardSchema } from '../../core/topics/standard-s
 import { WebMQError } from '../../protocol/errors.js'
 import { Topic } from './topic.js'
 
-/** The topics of so many keys are remembered. More keys are looked up again. */
+/** Keys whose topics are remembered. More keys are looked up again. */
 const MAX_KEYS = 1_000
 
 /** Paths and texts of issues may come from others' messages. */

@@ -4,7 +4,7 @@ import type { WebMQError } from '../../protocol/errors.js'
 export interface StateOptions {
   /**
    * When listeners are called after changes: at the end of the turn of the event loop (default), once per animation frame,
-   * or once in so many milliseconds.
+   * or once per period, in milliseconds.
    */
   readonly every?: 'frame' | number | undefined
   /** Most keys; default 10,000. More end the store with `E_STATE_LIMIT`, which bounds its memory. */

@@ -13,7 +13,7 @@ export type PortMessage =
   /** Tab to hub: connect me. `lock` is a Web Lock that the tab holds for as long as it lives. */
   | readonly ['hello', url: string, auth: string | undefined, lock: string]
   | readonly ['frame', frame: Frame]
-  /** The receiver has handled frames of so many bytes. */
+  /** Bytes of the frames that the receiver has handled. */
   | readonly ['taken', bytes: number]
   | readonly ['ping']
   | readonly ['pong']

@@ -5,7 +5,7 @@ import { Asks } from './asks.js'
 const MAX_ROUNDS = 5
 /** Time for an answer, beside the random time before it. */
 const ANSWER_MS = 500
-/** Questions are answered together, so many of them cost little more than one. */
+/** Questions are answered together: many cost little more than one. */
 const COLLECT_MS = 50
 
 /** Collaborators of {@link Exchange}. */

@@ -4,7 +4,7 @@ import { WebMQError } from '../../protocol/errors.js'
 
 /** Updates of so much time are merged to one message: that of a frame on screen. */
 const MERGE_MS = 16
-/** So many are merged at once. Without a connection, the waiting update has the size of the edits, not of their number. */
+/** Most updates merged at once. Without a connection, the waiting update has the size of the edits, not of their number. */
 const MAX_WAITING = 100
 const RETRY = { minMs: 500, maxMs: 20_000 }
 

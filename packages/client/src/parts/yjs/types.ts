@@ -12,7 +12,7 @@ export interface ProviderOptions {
    * that comes later lacks changes unless another one is there.
    */
   readonly snapshotAfterMs?: number
-  /** Writes a snapshot earlier, after so many updates; default 500. Less than the log keeps. */
+  /** Updates after which a snapshot comes earlier; default 500. Less than the log keeps. */
   readonly snapshotAfterUpdates?: number
   /** Limit of a snapshot, and of the parts of updates that wait for the rest; default 67,108,864. */
   readonly maxBytes?: number

@@ -39,7 +39,7 @@ struct EventReaders {
 /// What a drain came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
-    /// So many bytes of events were copied; there may be more. 0: nothing waits.
+    /// Bytes of events that were copied; there may be more. 0: nothing waits.
     Bytes(usize),
     /// Not even one event fits: a buffer of this size is needed.
     Needs(usize),

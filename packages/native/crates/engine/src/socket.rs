@@ -72,7 +72,7 @@ fn is_unix(socket: &OwnedFd) -> bool {
     rustix::net::getsockname(socket).is_ok_and(|address| address.address_family() == AddressFamily::UNIX)
 }
 
-/// The kernel takes no more than about so many bytes before it has sent them.
+/// The kernel takes no more than about `max_bytes` before it has sent them.
 pub(crate) fn limit_unsent(socket: &OwnedFd, max_bytes: usize) -> Result<(), Errno> {
     let value = max_bytes as libc::c_int;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the pointer and the length describe a

@@ -1,6 +1,6 @@
 import type { GroupId, GroupOverflow } from '../../kernel/ports/transport.js'
 
-/** A member whose socket is full lags from so many waiting bytes on: less leaves in one write anyway. */
+/** Waiting bytes from which on a member whose socket is full lags: less leaves in one write anyway. */
 export const LAG_BYTES = 16 * 1024
 /** Share of `maxOutboxBytes` that waits at most of messages of which the oldest are left out. */
 const OLDEST_SHARE = 1 / 4

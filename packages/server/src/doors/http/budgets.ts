@@ -93,7 +93,7 @@ export class Budgets {
    * Charges an address for a request of nobody known. Returns 0, or how long the address must wait until it has paid what it
    * had overdrawn before, in milliseconds.
    */
-  knock(address: string, headByteCount: number): number {
+  chargeAddress(address: string, headByteCount: number): number {
     const { workPerSecond } = this.#limits
     const budget = this.#budgetOf({ userId: undefined, address })
     const isOverdrawn = budget.units < 0
@@ -139,18 +139,18 @@ const REST_MS = 20
 export const PROBE_PATHS: readonly string[] = ['/health', '/ready']
 
 /** `options` are read for each request: a reload changes them. */
-type KnocksContext = {
+type RequestChargesContext = {
   readonly callers: Pick<Callers, 'addressOf'>
   readonly options: Pick<BudgetLimits, 'workPerSecond'>
 }
 
 /** Bounds the requests of nobody known: probes, files, and refused ones. Each address, or /64, has a budget. */
-export class Knocks {
-  readonly #context: KnocksContext
+export class RequestCharges {
+  readonly #context: RequestChargesContext
   readonly #connections: HttpConnections
   readonly #budgets: Budgets
 
-  constructor(context: KnocksContext, connections: HttpConnections) {
+  constructor(context: RequestChargesContext, connections: HttpConnections) {
     this.#context = context
     this.#connections = connections
     this.#budgets = new Budgets({
@@ -173,7 +173,7 @@ export class Knocks {
     const { rawHeaders, socket, url = '' } = request
     const address = this.#context.callers.addressOf(request)
     const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
-    const waitMs = this.#budgets.knock(address, headBytes)
+    const waitMs = this.#budgets.chargeAddress(address, headBytes)
     if (waitMs === 0) return 0
     // The connections of a trusted proxy carry requests of other clients too.
     if (address === unmapped(socket.remoteAddress ?? '')) this.#connections.rest(socket, response, waitMs + REST_MS)

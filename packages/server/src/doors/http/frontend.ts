@@ -12,7 +12,7 @@ import type { TransportAddress } from '../../kernel/ports/transport.js'
 import type { MetricsAudience, ResolvedOptions } from '../options/server-options.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
-import { Knocks } from './budgets.js'
+import { RequestCharges } from './budgets.js'
 import type { Callers } from './caller.js'
 import { HttpConnections, type HttpLimits, type HttpStats } from './connections.js'
 import type { HttpContext, MetricsPage } from './context.js'
@@ -60,7 +60,7 @@ export class HttpFrontend {
   readonly server: Server
   readonly #context: FrontendContext
   readonly #connections: HttpConnections
-  readonly #knocks: Knocks
+  readonly #charges: RequestCharges
   readonly #turns = new TurnQueue<() => void>(REQUESTS_PER_TURN, (answer) => answer(), { turnMs: TURN_MS })
   #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
@@ -69,7 +69,7 @@ export class HttpFrontend {
     const { callers, limits, options } = context
     const { httpKeepAliveMs } = options
     this.#connections = new HttpConnections({ maxIdleMs: httpKeepAliveMs, ...limits }, (peer) => callers.isProxy(peer))
-    this.#knocks = new Knocks(context, this.#connections)
+    this.#charges = new RequestCharges(context, this.#connections)
     this.server = createServer({ keepAliveTimeout: httpKeepAliveMs, requestTimeout: 0 }, (request, response) =>
       this.handle(request, response),
     )
@@ -138,10 +138,10 @@ export class HttpFrontend {
         leave()
       })
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
-      if (response.statusCode >= 400) this.#knocks.charge(request, response, path)
+      if (response.statusCode >= 400) this.#charges.charge(request, response, path)
       return
     }
-    const waitMs = this.#knocks.charge(request, response, path)
+    const waitMs = this.#charges.charge(request, response, path)
     if (waitMs > 0) return this.#refuse(request, response, Math.ceil(waitMs / 1_000), 'this client asks too often')
     // No body is wanted, so none is waited for.
     answerEarly(request, response)

@@ -59,17 +59,25 @@ it('says that messages were missed where the other node was there before this on
 it('says so where the other node came and went while this one was cut off', () => {
   const { nodes, pass, take, taken } = agreement()
   const doubt = { epoch: 'e', offset: 3 }
-  nodes.cutOff()
+  nodes.cutOff(true)
   take('a', { loggedKeys: 'own', doubt })
   expect(taken()).toEqual(['missed'])
   take('a', { loggedKeys: 'own', doubt })
   expect(taken()).toEqual([])
   const other = agreement()
-  other.nodes.cutOff()
+  other.nodes.cutOff(true)
   other.pass()
   other.take('a', { loggedKeys: 'own', doubt })
   pass()
   expect(other.taken()).toEqual([])
+})
+
+// Symptom: listeners of a node that had opened the log once more before it served anybody were told `broker-lost`.
+it('does not say so to those who listen since this node is back', () => {
+  const { nodes, take, taken } = agreement()
+  nodes.cutOff(false)
+  take('a', { loggedKeys: 'own', doubt: { epoch: 'e', offset: 3 } })
+  expect(taken()).toEqual([])
 })
 
 it('takes a node that does not tell which keys it logs for one that agrees, and is quiet among those that do', () => {

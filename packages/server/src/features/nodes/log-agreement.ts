@@ -103,8 +103,12 @@ export class LogAgreement {
     })
   }
 
-  /** Messages of other nodes may be missing. */
-  cutOff(): void {
+  /**
+   * Messages of other nodes may be missing.
+   * @param hasListeners Whether this node has served anybody: who listens later has missed none of them.
+   */
+  cutOff(hasListeners: boolean): void {
+    if (!hasListeners) return
     this.#wasCutOff = true
     this.#schedule(() => {
       this.#wasCutOff = false

@@ -184,7 +184,7 @@ export class Nodes {
 
   gap(): void {
     if (this.#state !== 'open') return
-    this.#log?.cutOff()
+    this.#log?.cutOff(this.#hasJoined)
     this.lease(true)
     for (const table of this.#tables.values()) table.restart()
   }

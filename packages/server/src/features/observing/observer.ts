@@ -44,7 +44,7 @@ export interface Observer {
   refused?(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   /** No session exists, because the upgrade was refused. */
   upgradeRefused?(request: UpgradeFacts, code: ErrorCode): void
-  /** So many more upgrades were refused because the node is full: it holds as many connections as it may. */
+  /** `count` more upgrades were refused because the node is full: it holds as many connections as it may. */
   turnedAway?(count: number): void
   /** An operator asks for something that changes the server. @param target Such as `user ann`. */
   operated?(actor: Actor, action: OperatorAction, target: string): void

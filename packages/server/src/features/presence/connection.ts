@@ -126,7 +126,7 @@ export class ConnectionPresence implements Holder {
     return units
   }
 
-  /** Units of telling the watchers of a key that so many bytes changed. */
+  /** Units of telling the watchers of a key of `byteCount` changed bytes. */
   tellingUnits(key: string, byteCount: number): number {
     return this.#shared.watchers.unitsOf(key, byteCount)
   }

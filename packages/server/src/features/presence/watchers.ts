@@ -59,7 +59,7 @@ export class Watchers {
     return this.#watches.size
   }
 
-  /** Units, about a microsecond each, of telling the watchers of a key that so many bytes changed. */
+  /** Units, about a microsecond each, of telling the watchers of a key of `byteCount` changed bytes. */
   unitsOf(key: string, byteCount: number): number {
     return ((this.#watches.get(key)?.watcherCount ?? 0) * byteCount) / BYTES_PER_UNIT
   }

@@ -13,7 +13,7 @@ import type { TaskMessageOf } from './task-message.js'
 /** Memory of a waiting message beside its payload. An estimate. */
 const OVERHEAD_BYTES = 512
 const MAX_PENDING = 65_536
-/** So many are sent again in one turn to a node that is heard again. */
+/** Messages sent again in one turn to a node that is heard again. */
 const MAX_AGAIN = 256
 
 /**

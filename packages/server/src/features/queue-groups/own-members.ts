@@ -13,7 +13,7 @@ import type { TaskMessageOf } from './task-message.js'
 
 /** A task without a message id may be sent again for as long as a request waits. Its number is known for that time... */
 const NUMBERS_WINDOW_MS = 300_000
-/** ... but only so many. */
+/** ... but of no more tasks. */
 const MAX_NUMBERS = 65_536
 
 export interface OwnMembersContext extends AnswersContext {

@@ -8,7 +8,7 @@ import type { QueueGroups } from './queue-groups.js'
 import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
 
-/** Requests of this node without a reply, and requests that this node has to reply to: at most so many of each. */
+/** Most requests of this node without a reply, and most that this node has to reply to. */
 const MAX_REQUESTS = 65_536
 
 interface Waiting {

@@ -127,7 +127,7 @@ export class StreamFold {
     return this.#pieces.reduce((length, piece) => length + piece.length, 0)
   }
 
-  /** What follows the first so many units or bytes. Cost: O(pieces), and of what it gives. */
+  /** What follows the first `length` units or bytes. Cost: O(pieces), and of what it gives. */
   after(length: number): Piece | undefined {
     const later: Piece[] = []
     let restLength = this.length - length

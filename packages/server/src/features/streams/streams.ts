@@ -220,7 +220,7 @@ export class Streams {
     await watch?.followAll(reader)
   }
 
-  /** So many more appends were taken, of streams with many writers. */
+  /** `count` more appends were taken, of streams with many writers. */
   countAppends(count: number): void {
     this.#appendCount += count
   }

@@ -237,7 +237,7 @@ export class StreamWatches {
     if (watch.followerCount > 0) this.#forgetTexts(({ followerCount }) => followerCount)
   }
 
-  /** Texts that no more than so many use. Whoever reads one next folds it again. */
+  /** Forgets texts with at most `usersOf` users. Whoever reads one next folds it again. */
   #forgetTexts(usersOf: (watch: StreamWatch) => number): void {
     for (const watch of this.#withText) {
       if (this.#keptBytes <= MAX_KEPT_BYTES) return

@@ -8,8 +8,8 @@ export interface TurnLimits {
 }
 
 /**
- * Starts so many tasks per turn of the event loop, and more while all that they have begun has come to rest within
- * `turnMs`. The others wait, oldest first, so that the messages of connections come in between.
+ * Starts `tasksPerTurn` tasks per turn of the event loop, and more while all that they have begun has come to rest
+ * within `turnMs`. The others wait, oldest first, so that the messages of connections come in between.
  */
 export class TurnQueue<Task> {
   readonly #tasksPerTurn: number

@@ -58,7 +58,7 @@ interface CompiledGrants {
 }
 
 let compiledGrants = new WeakMap<Identity, CompiledGrants>()
-/** At most so many answers are cached: those of identities that are gone count until all are forgotten. */
+/** Cached answers: those of identities that are gone count until all are forgotten. */
 let answerCount = 0
 
 /**

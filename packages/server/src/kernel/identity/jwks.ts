@@ -20,7 +20,7 @@ const FETCH_TIMEOUT_MS = 5000
 const MAX_SET_BYTES = 1024 * 1024
 /** Each token is compared with all keys of a set. */
 const MAX_SET_KEYS = 1_000
-/** So many keys are tried for a token that names none (`kid`), or a name that several have. */
+/** Keys that are tried for a token that names none (`kid`), or a name that several have. */
 const MAX_TRIED_KEYS = 8
 /** Codes of jose's errors. */
 const NO_MATCHING_KEY = 'ERR_JWKS_NO_MATCHING_KEY'

@@ -7,7 +7,7 @@ import type { TokenVerifier } from './token-verifier.js'
 
 /** A plain token costs up to 10 µs of the event loop. */
 const TOKENS_PER_TURN = 64
-/** One that jose judges costs as much as so many. */
+/** Cost of one that jose judges, in plain tokens. */
 const JUDGED_COST = 8
 
 interface Waiting {

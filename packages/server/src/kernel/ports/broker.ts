@@ -119,9 +119,9 @@ export interface ReadRange {
   readonly before?: Position | undefined
   /** Messages that were logged within this time before now. */
   readonly rewindMs?: number | undefined
-  /** At most so many, the newest. */
+  /** Most messages, the newest. */
   readonly last?: number | undefined
-  /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
+  /** Most messages per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
   /** How streams are given. Default `messages`. */
   readonly view?: StreamView | undefined

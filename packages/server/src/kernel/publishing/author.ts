@@ -35,7 +35,7 @@ export interface Author extends Actor {
    * @param decided Never rejects.
    */
   hold?(decided: Promise<void>, behind?: Behind): void
-  /** The router has taken so many steps for its message. */
+  /** Steps that the router has taken for its message. */
   matched?(stepCount: number): void
 }
 

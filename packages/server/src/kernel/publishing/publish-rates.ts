@@ -17,7 +17,7 @@ const MIN_CLOSED_MS = 250
 /** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
 const MAX_AWAITED_MS = 5_000
 
-/** Of so many messages of a connection it is known how often they were refused. They are the next ones to come. */
+/** Messages of a connection whose refusals are counted. They are the next ones to come. */
 const MAX_REFUSED_IDS = 32
 
 const BEHIND = 'earlier messages of this connection wait for the broker'

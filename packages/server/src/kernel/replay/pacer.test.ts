@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ReplayPacer } from './flow.js'
 
-/** Replays that write down their turns, and take so many units. */
+/** Replays that write down their turns, and take these units. */
 function replays(pacer: ReplayPacer, units: readonly number[]) {
   const began: number[] = []
   for (const [index, unit] of units.entries()) {

@@ -36,7 +36,7 @@ export class Inbox {
   #byteCount = 0
   /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
   isDue = false
-  /** So many things that all messages wait for. */
+  /** Things that all messages wait for. */
   #shutCount = 0
   /** Told of the bytes of each message that arrives while {@link shut}; one at a time. */
   #behind: Behind | undefined

@@ -58,7 +58,7 @@ pub(crate) struct UsersPlan {
     pub(crate) channels: u32,
     /// Prefix of a key, before its number.
     pub(crate) key_prefix: String,
-    /// One user in so many sends.
+    /// Users of whom one sends.
     pub(crate) users_per_sender: u32,
     /// How likely a sender sends in a round, in steps of a tenth.
     pub(crate) sending_rate: f64,

@@ -37,7 +37,7 @@ const QUIET: u8 = 6;
 const ENDED: u8 = 7;
 const DRAINED: u8 = 8;
 
-/// A block has a place to cut it at least every so many bytes, and one event more.
+/// Most bytes between two places to cut a block, and one event more.
 pub(crate) const CUT_BYTES: usize = 32 << 10;
 /// An event of messages of this size takes no more of them: several fit into the buffer that JavaScript reads with.
 const RUN_BYTES: usize = 32 << 10;

@@ -45,7 +45,7 @@ pub(crate) struct Cohort {
     /// The caught-up members were sent the log up to here.
     pub(crate) caught_up_to: u64,
     pub(crate) caught_up: Vec<Slot>,
-    /// So many of the caught-up members, the first of the list, have been sent the log up to `ahead_to`: a flush was
+    /// Caught-up members, the first of the list, that have been sent the log up to `ahead_to`: a flush was
     /// interrupted behind them.
     pub(crate) ahead_count: u32,
     /// Beyond `caught_up_to`, unless `ahead_count` is 0.

@@ -36,9 +36,9 @@ enum Step {
     /// Bytes that each socket takes from now on.
     Room(u32, usize),
     Flush,
-    /// So many writes to caught-up members.
+    /// Most writes to caught-up members.
     FlushUrgent(usize),
-    /// So many writes to caught-up members.
+    /// Most writes to caught-up members.
     FlushSome(usize),
 }
 
@@ -71,13 +71,13 @@ struct Peer {
     received: Vec<u8>,
     room: usize,
     is_full: bool,
-    /// The wire takes up to so many bytes more than the socket, and holds them.
+    /// Most bytes that the wire takes beyond the socket, and holds.
     max_held: usize,
     held: usize,
 }
 
 impl Peer {
-    /// The socket takes so many bytes from now on.
+    /// The socket takes `room` bytes from now on.
     fn give_room(&mut self, room: usize) {
         (self.room, self.is_full, self.held) = (room, false, 0);
     }

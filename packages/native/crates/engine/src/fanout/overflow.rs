@@ -14,7 +14,7 @@ use super::records::{Droppable, Policy};
 use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot, TopicId};
 
-/// A member whose socket was full lags from so many unread bytes on: less leaves in one write anyway.
+/// Unread bytes from which on a member whose socket was full lags: less leaves in one write anyway.
 const LAG_BYTES: u64 = 16 << 10;
 /// Share of an outbox that the log keeps unread for a member that lags, before the member gets a backlog of its own.
 const UNREAD_SHARE: u64 = 8;

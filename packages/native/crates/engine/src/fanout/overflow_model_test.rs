@@ -39,7 +39,7 @@ fn notice_of(group: u32) -> Vec<u8> {
 enum Step {
     Join(u32, u32),
     Leave(u32, u32),
-    /// So many frames, of one topic after another.
+    /// `count` frames, of one topic after another.
     Multicast {
         groups: BTreeSet<u32>,
         bytes: usize,

@@ -17,7 +17,7 @@ const ALL: GroupId = GroupId(4);
 const ROOM: usize = 10;
 const TOPICS: u32 = 7;
 
-/// A socket that takes so many bytes more.
+/// A socket that takes `room` bytes more.
 #[derive(Default)]
 struct Socket {
     room: usize,

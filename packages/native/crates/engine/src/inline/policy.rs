@@ -14,7 +14,7 @@ const MAX_QUIET_MS: u64 = if cfg!(test) { 40 } else { 1_000 };
 /// Budget of writes beyond the first of each turn, and its refill per millisecond: 5 % of the event loop's time.
 const MAX_EXTRA_WRITES: u64 = 64;
 const EXTRA_WRITES_PER_MS: u64 = 10;
-/// Turns in a row that read and made no event for JavaScript: pings with a prepared answer, pongs. After so many, the
+/// Turns in a row that read and made no event for JavaScript: pings with a prepared answer, pongs. After these, the
 /// shard's thread is faster: p50 of such a ping 15 us there and 55 us inline.
 const MAX_TURNS_WITHOUT_EVENTS: u32 = 8;
 

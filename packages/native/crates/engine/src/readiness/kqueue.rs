@@ -166,7 +166,7 @@ fn take<'a>(
         libc::kevent(queue.as_raw_fd(), ptr::null(), 0, room.as_mut_ptr().cast(), room.len() as i32, timeout)
     };
     let count = usize::try_from(status).map_err(|_| last_error())?;
-    // SAFETY: the system has filled so many.
+    // SAFETY: the system has filled `count`.
     Ok(unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), count) })
 }
 

@@ -12,7 +12,7 @@ use crate::shard::table::Table;
 use crate::socket;
 
 /// Writes of a flush between two looks at the sockets and the mail: about 150 us. A request that comes during a broadcast, and
-/// its answer, wait for so many writes each, not for all of them. A look adds one short system call to 32 long ones.
+/// its answer, wait for this part, not for all of the writes. A look adds one short system call to 32 long ones.
 const MAX_WRITES_PER_LOOK: usize = 32;
 
 impl Shard {
@@ -45,7 +45,7 @@ impl Shard {
         self.flush_some(usize::MAX);
     }
 
-    /// A flush of at most so many writes of multicasts. The next turn goes on with the rest, after a look at the sockets.
+    /// Flushes multicasts by at most `max_writes`. The next turn goes on with the rest, after a look at the sockets.
     fn flush_some(&mut self, max_writes: usize) {
         let (is_held, is_begun) = (self.fanout.is_held(), self.fanout.is_flushing());
         // Only the first part is measured: reading this clock is a system call.

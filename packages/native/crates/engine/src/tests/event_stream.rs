@@ -39,7 +39,7 @@ fn open<const IS_INLINE: bool>(rig: &mut AnyRig<IS_INLINE>) -> (TcpStream, f64) 
 
 fn text(socket: &mut impl Read, len: usize) -> String {
     let mut bytes = vec![0; len];
-    socket.read_exact(&mut bytes).expect("so many bytes");
+    socket.read_exact(&mut bytes).expect("all bytes");
     String::from_utf8(bytes).expect("a text")
 }
 

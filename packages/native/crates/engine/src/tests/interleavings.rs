@@ -113,7 +113,7 @@ impl Rig {
         batches
     }
 
-    /// Takes batches until there were so many, and applies them as the shard does.
+    /// Takes batches until there were `count`, and applies them as the shard does.
     fn apply(&self, count: u8, holds: impl Fn() -> bool) -> Vec<u8> {
         let mut applied = Vec::new();
         while applied.len() < usize::from(count) {

@@ -13,9 +13,9 @@ export interface SlicedReadOptions {
   readonly start: number
   /** Reads what is before this offset; `undefined`: up to the end. */
   readonly before: number | undefined
-  /** Reads the newest so many messages; `undefined`: all. */
+  /** Newest messages that are read; `undefined`: all. */
   readonly newestCount: number | undefined
-  /** The newest so many messages of the log are given, and no older ones; `undefined`: all. */
+  /** Newest messages of the log that are given, and no older ones; `undefined`: all. */
   readonly maxCount: number | undefined
   /** Whether wanted messages may have been dropped before the read began. */
   readonly mayBeCut: () => boolean

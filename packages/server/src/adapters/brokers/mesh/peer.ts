@@ -6,7 +6,7 @@ import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { AckGroup } from './send-batch.js'
 
-/** More patterns end the link: no real node has so many. */
+/** More patterns end the link: no real node has as many. */
 const MAX_PATTERNS = 1_000_000
 /** Checks of the oldest unacknowledged frame per timeout. */
 export const LOOKS_PER_TIMEOUT = 4

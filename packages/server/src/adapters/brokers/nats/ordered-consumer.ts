@@ -16,7 +16,7 @@ export interface ConsumerSink {
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
 const HEARTBEATS_PER_LINK_HEARTBEAT = 2
-/** Each time that so many heartbeats come without a message, the stream is asked whether there is none. */
+/** Heartbeats without a message after which, each time, the stream is asked whether there is none. */
 const HEARTBEATS_PER_COMPARISON = 4
 const NS_PER_MS = 1_000_000
 const CONTROL = 100

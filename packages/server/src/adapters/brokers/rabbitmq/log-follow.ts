@@ -34,7 +34,7 @@ type FollowState =
  */
 const MAX_HOLE = 1
 
-/** Readers without the grant to publish may ask for the end: so many records of some 150 bytes come into the log, and no more. */
+/** Readers without the grant to publish may ask for the end, which writes a record of some 150 bytes to the log. */
 const END_PAUSE_MS = 100
 
 /**

@@ -5,7 +5,7 @@ const POLL_MS = 50
 
 interface Waiting {
   readonly made: Deferred<void>
-  /** When so many messages have come, those of the beginning are among them. */
+  /** Messages after which those of the beginning have come. */
   mostCount?: number
 }
 
@@ -23,7 +23,7 @@ export class QueueEmptied {
 
   /**
    * @param look Asks the broker, on the channel that the messages come by.
-   * @param prefetchCount So many may be on their way, which the answer does not count.
+   * @param prefetchCount Most messages on their way, which the answer does not count.
    */
   constructor(look: () => Promise<{ readonly messageCount: number }>, prefetchCount: number) {
     this.#look = look

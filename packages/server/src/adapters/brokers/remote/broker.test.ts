@@ -311,6 +311,26 @@ describe('RemoteBroker', () => {
     expect(sink.lines).toEqual(['(up)', '(blocked)', '(up)'])
   })
 
+  // Symptom: later messages of a publisher came before earlier ones, which then timed out (seed 1030618). Cause: what a lost
+  // link had sent was not sent again when the broker told the next link, before that was used, that it takes no messages.
+  it('sends again what a lost link has sent, when the broker is blocked as the next one begins', async () => {
+    const { link, linkAt, driver, publish } = await started()
+    const first = publish('1')
+    const bindings = gate()
+    driver.bindsWait = bindings.passed
+    link.events.lost(lostCause)
+    const next = await linkAt(1)
+    next.events.blocked(true, 'low on memory')
+    const second = publish('2')
+    bindings.open()
+    await sleep(10)
+    expect(next.texts).toEqual([])
+    next.events.blocked(false)
+    expect(next.texts).toEqual(['1', '2'])
+    next.confirmAll()
+    await Promise.all([first, second])
+  })
+
   it('rejects what waits for too long, and not what came later', async () => {
     const { link, linkAt, publish, broker, driver } = await started({ brokerTimeoutMs: 50 })
     driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))

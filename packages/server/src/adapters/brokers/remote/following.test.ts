@@ -411,6 +411,32 @@ describe('a RemoteBroker with history', () => {
     expect(await publish).toEqual({ position: { epoch: 'e', offset: 1, fingerprint: 1 }, isDuplicate: false })
   })
 
+  // Symptom: a message stood behind later ones of its publisher (seed 1050004). Cause: JetStream had dropped it, and of two links
+  // that were lost behind each other, the first had sent it, and the second had read that the log went on without it.
+  it('does not send again behind later messages what the log lacks, but refuses it', async () => {
+    const log = logOf('e', 0)
+    const { broker, link, links, linkAt } = await started(log)
+    const publish = (text: string) =>
+      Promise.resolve(broker.publish({ key: 'chat.1', payload: Buffer.from(text), isBinary: false }))
+    const [dropped, stored] = [publish('a'), publish('b')]
+    const refused = expect(dropped).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE', retryable: true })
+    const [, { sequence } = { sequence: 0 }] = link.sent
+    const last = publish('c')
+    const copied = deferred()
+    log.copied = copied.promise
+    link.events.lost(new Error('cut before the answers'))
+    log.entries.push({ offset: 1, key: 'chat.1', text: 'b', node: link.node, sequence })
+    await vi.waitFor(() => expect(links).toHaveLength(2))
+    expect(await stored).toMatchObject({ position: { offset: 1 }, isDuplicate: false })
+    links[1]?.events.lost(new Error('cut before it had read the log'))
+    copied.resolve()
+    const next = await linkAt(2)
+    await refused
+    expect(next.sent.map(({ payload }) => Buffer.from(payload).toString())).toEqual(['c'])
+    next.append('c', { node: next.node, sequence: sequence + 1 })
+    await last
+  })
+
   it('answers for an id that the log has without asking the broker, also while there is none', async () => {
     const { broker, link } = await started(logOf('e', 0))
     const publish = (name: string) =>

@@ -35,7 +35,7 @@ const ACCEPTED: Accepted = { isDuplicate: false }
  *
  * A client that has lost its connection publishes again, in order, through another node. So nothing is sent here that
  * would stand in the log before earlier messages of its publisher: neither what a connection that has ended left, nor what
- * follows a message that was given up.
+ * follows a message that was given up. Nor is sent again what would stand behind later ones.
  */
 export class PendingPublishes implements BrokerRoom {
   /** Counters and gauges, as in {@link BrokerStats}. */
@@ -58,8 +58,10 @@ export class PendingPublishes implements BrokerRoom {
   /** Whether the broker refuses messages for now. A link may report it before it is used. */
   isBlocked = false
   readonly #pace: PublishPace
-  /** Sequence of the last message that a link has sent. */
+  /** Sequence of the last message that this link has sent. */
   #sentSequence = 0
+  /** Of the last one that the log has brought. The broker takes messages in order: what it lacks before that, it has dropped. */
+  #storedSequence = 0
 
   /** @param away Makes the error of what the broker did not get. */
   constructor(limits: PendingLimits, ids: PublishIds, away: (detail: string) => WebMQError) {
@@ -100,8 +102,10 @@ export class PendingPublishes implements BrokerRoom {
     if (!this.isBlocked) this.#sendAfter(0)
   }
 
+  /** What the link has sent and the broker has not accepted is sent again by the next one, whenever that takes messages. */
   lose(): void {
     this.#link = undefined
+    this.#sentSequence = 0
     this.isBlocked = false
     this.onRoom?.()
   }
@@ -173,6 +177,7 @@ export class PendingPublishes implements BrokerRoom {
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#entries.firstNumber : sequence
+    if (accepted?.isDuplicate === false) this.#storedSequence = Math.max(this.#storedSequence, sequence)
     const { isSlow } = this.#pace
     const nowMs = isSlow ? this.#clock.at(performance.now()) : 0
     for (let at = first; at <= sequence; at++) {
@@ -226,6 +231,8 @@ export class PendingPublishes implements BrokerRoom {
       if (this.#link === undefined) return
       if (this.#authorFor(message)?.isClosed === true)
         this.refuse(message.sequence, this.#away('its connection has ended'))
+      else if (message.isLogged && message.sequence < this.#storedSequence)
+        this.refuse(message.sequence, new Error('it has stored later ones'))
       else this.#give(this.#link, message)
     }
   }

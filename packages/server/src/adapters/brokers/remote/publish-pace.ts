@@ -5,7 +5,7 @@ import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
  * that time, so that each is answered in time.
  */
 const SLOW_SHARE = 1 / 8
-/** So many may wait even then. Their pace says how many more. */
+/** Messages that may wait even then. Their pace says how many more. */
 const MIN_WINDOW = 64
 
 /** A message, or a bundle, that waits for the broker. */

@@ -123,7 +123,7 @@ export const ROUTES = {
       before: optional(POSITION),
       rewindMs: optional(count({ description: 'Only messages that were logged within this time before now.' })),
       last: optional(
-        integer({ minimum: 1, maximum: MAX_HISTORY_MESSAGES, description: 'The newest so many, also with `since`.' }),
+        integer({ minimum: 1, maximum: MAX_HISTORY_MESSAGES, description: 'How many, the newest, also with `since`.' }),
       ),
       limit: LIMIT('messages', MAX_HISTORY_MESSAGES, DEFAULT_HISTORY_MESSAGES),
       reverse: optional(flag({ default: false, description: 'Newest first.' })),

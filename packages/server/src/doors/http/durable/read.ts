@@ -18,7 +18,7 @@ import { presentOf, type StreamView, viewOf } from './view.js'
 /** Time that a long poll waits for data. */
 const POLL_MS = 10_000
 const MAX_ETAG_CHARS = 256
-/** Reads note so many times per time to live that somebody reads: not every one costs a message of the log. */
+/** How often per time to live reads note that somebody reads: not every one costs a message of the log. */
 const TOUCHES_PER_TTL = 4
 
 /** Answers GET and HEAD. */
@@ -148,7 +148,7 @@ async function poll(
 
 /** An answer ends before its connection is too old, and the reader asks again. */
 const ANSWER_MS = 50_000
-/** Bytes of one event: a reader that does not read keeps so many in memory. */
+/** Bytes of one event: a reader that does not read keeps these in memory. */
 const EVENT_BYTES = 65_536
 const NEWLINE = 10
 /** The first byte of a character in UTF-8 is none of `10xxxxxx`. */

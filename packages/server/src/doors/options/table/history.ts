@@ -38,7 +38,7 @@ export const HISTORY_OPTIONS = {
     range: [0, 10_000_000],
     default: 100_000,
     help: 'Most message ids that are remembered; the oldest are dropped first.',
-    detail: 'The stream of NATS holds at least so many messages, within `historyMaxBytes`.',
+    detail: 'The stream of NATS holds at least as many messages, within `historyMaxBytes`.',
   }),
   meta: list({
     separator: ';',

@@ -24,7 +24,7 @@ export const OUTBOX_OPTIONS = {
     range: [1, 10_000],
     default: 500,
     help: 'Most rows that are read and published at once.',
-    detail: 'The node that takes over after a crash publishes at most so many a second time, for the broker to drop.',
+    detail: 'The node that takes over after a crash publishes at most as many a second time, for the broker to drop.',
   }),
   'outbox.maxBatchBytes': integer({
     range: [1024, GIB],

@@ -1,9 +1,9 @@
 /** `open`: nobody is asked. `half-open`: one question tries whether it works again. */
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
-/** So many failures in a row open it. */
+/** Failures in a row that open it. */
 const MAX_FAILURES = 5
-/** Among them, of so many clients, unless nothing could be reached: one client must not close a service for others. */
+/** Clients that they come from, unless nothing could be reached: one client must not close a service for others. */
 const MIN_CLIENTS = 3
 /** It stays open for this time, twice as long after each failed try. */
 const MIN_OPEN_MS = 1_000

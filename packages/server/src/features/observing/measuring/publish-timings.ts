@@ -4,7 +4,7 @@ import { Histogram } from './histogram.js'
 
 /** Publishes that come faster than this are sampled: 10,000 per second. */
 const SAMPLED_BELOW_MS = 0.1
-/** One of so many is then measured. Measuring takes about 1.5 us, which makes 6 ns per publish. */
+/** Publishes of which one is then measured. Measuring takes about 1.5 us, which makes 6 ns per publish. */
 const SAMPLE_EVERY = 256
 /** A message that has not come back after this time is not waited for any longer. */
 const MAX_LAG_MS = 5_000

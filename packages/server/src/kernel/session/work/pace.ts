@@ -4,7 +4,7 @@ export const ROUND_UNITS = 2_000
 export const TURN_UNITS = 500
 /** Units are estimates: code that is not compiled yet takes up to 40 times as long. A round never lasts much longer. */
 export const MAX_ROUND_MS = 2
-/** The clock is read once for so many units. */
+/** Units after which the clock is read. */
 const LOOK_UNITS = 50
 
 /** What connections that take turns may use. */
@@ -14,7 +14,7 @@ export class Pace {
   /** Units that all connections have used in this round. */
   #units = 0
   readonly #now: () => number
-  /** The clock is read when so many are used. */
+  /** Used units at which the clock is read. */
   #lookUnits = LOOK_UNITS
   /** When the present call of the event loop used the first units, or soon after. */
   #startMs: number | undefined

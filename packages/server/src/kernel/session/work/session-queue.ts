@@ -104,7 +104,7 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     this.byteCount += run.byteCount + RUN_BYTES
   }
 
-  /** So many bytes of the first run were handled. Drops the run when none are left. */
+  /** `byteCount` bytes of the first run were handled. Drops the run when none are left. */
   took(byteCount: number): void {
     this.byteCount -= byteCount
     if (this.#runs[0]?.byteCount !== 0) return

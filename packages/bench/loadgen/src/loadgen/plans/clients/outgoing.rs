@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-/// So many are sent after a refusal, and one more with each answer, as the client library does.
+/// Publishes sent after a refusal; each answer lets one more go, as in the client library.
 const MIN_WINDOW: usize = 8;
 /// A server that names no time, or less than this, is given this time.
 const MIN_RETRY_US: u64 = 50_000;
@@ -31,7 +31,7 @@ pub(super) struct Outgoing {
     held: BTreeMap<u64, usize>,
     /// Until then nothing is sent, nor while an earlier one is unanswered: it may be refused, too.
     paused_until_us: Option<u64>,
-    /// So many may be unanswered, until nothing is held any more.
+    /// Most unanswered publishes, until nothing is held any more.
     window: usize,
 }
 

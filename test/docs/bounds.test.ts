@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { boundsPage } from '../../scripts/lib/bounds-page.mjs'
+import { ROOT } from './blocks.js'
+
+const page = readFileSync(`${ROOT}docs/bounds.md`, 'utf8')
+
+describe('docs/bounds.md', () => {
+  it('is what the constants of the sources say; `npm run docs:bounds` writes it anew', () => {
+    expect(page).toBe(boundsPage())
+  })
+
+  it('has limits of every part, calculated', () => {
+    expect(page).toContain('| `MAX_WAITING_BYTES` | 1 MiB | dispatcher.ts |')
+    expect(page).toContain('| `MAX_POSTED_BYTES` | 64 MiB | backpressure.rs |')
+    expect(page).toContain('| `MAX_FLUSHED_COHORT_BYTES` | 320 MiB | enqueue.rs |')
+    expect(page).toContain('| `MAX_HEADER_BYTES` | 2 KiB | limits.ts |')
+    expect(page.match(/^\| `/gm)?.length).toBeGreaterThan(120)
+    expect(page).not.toMatch(/NaN|undefined|_MS`/)
+  })
+})
