@@ -56,10 +56,10 @@ type connection struct {
 	// reason is what the server said before a close; failure why there is no connection.
 	reason  *Error
 	failure error
-	// toldReason is why there is no connection, as the log has it.
-	toldReason string
-	cancel     context.CancelFunc
-	done       chan struct{}
+	// loggedReason is why there is no connection, as the log has it.
+	loggedReason string
+	cancel       context.CancelFunc
+	done         chan struct{}
 }
 
 // close closes with 1000, after what was sent before, and waits for the end. It takes the lock.
@@ -198,8 +198,8 @@ func (c *connection) failed(err error) {
 func (c *connection) tell(reason string) {
 	c.client.mu.Lock()
 	defer c.client.mu.Unlock()
-	if reason != c.toldReason {
-		c.toldReason = reason
+	if reason != c.loggedReason {
+		c.loggedReason = reason
 		c.client.log.Warn("webmq: no connection; the client tries again", "url", c.url, "reason", reason, "error", c.failure)
 	}
 }
@@ -298,7 +298,7 @@ func (c *connection) take(message *serverMessage) *Error {
 
 func (c *connection) openIfReady() {
 	if c.isWelcome && !c.needsLogin && !c.isLive && !c.isClosing {
-		c.isLive, c.liveSince, c.toldReason = true, time.Now(), ""
+		c.isLive, c.liveSince, c.loggedReason = true, time.Now(), ""
 		c.client.opened()
 	}
 }

@@ -16,8 +16,8 @@ const SOURCES = [
 /** Folders below a room belong to it. */
 const roomDepthOf = (base) => (base === 'packages/server/src' ? 2 : 1)
 /** A text or a list below these holds nothing to speak of. */
-const LEAST_BYTES = 1_024
-const LEAST_COUNT = 16
+const LEAST_BYTES = 4_096
+const LEAST_COUNT = 64
 /** Tests, and what no node and no page in production loads. */
 const LEFT_OUT = /[._]test\.|\/(tests|dev|fuzzing)\b|\/doors\/(cli|demo)\//
 const CONSTANT =
@@ -30,8 +30,8 @@ const INTRODUCTION = `# Where memory is bounded
 
 Every queue, cache, buffer and input has a limit. [Options](configuration.md#limits) set those that an operator chooses:
 \`maxOutboxBytes\`, \`maxPayloadBytes\`, \`maxConnections\` and others. This page lists the fixed ones, by the file that holds
-them. A limit counts for one object of its file: a connection, a key, a broker's link, a process. Texts below 1 KiB and
-lists below 16 entries are left out, and so are limits of time.
+them. A limit counts for one object of its file: a connection, a key, a broker's link, a process. Texts below 4 KiB and
+lists below 64 entries are left out, and so are limits of time.
 
 This page is generated from constants whose name begins with \`MAX_\` or \`KEPT_\`. After a change, run
 \`npm run docs:bounds\`; a test fails until you do.

@@ -97,7 +97,7 @@ export function placesOf(page) {
 }
 
 /**
- * A page with the tables between their marks. A machine or version that the text of the page names is not said again.
+ * A page with the tables between their marks. A machine, version or day that the text of the page names is not said again.
  * @param {string} page
  * @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables
  * @throws {Error} for a mark without a table
@@ -135,8 +135,9 @@ function textOf(name, tables, prose) {
     .map(([target, version]) => [target.split('+')[0], version])
   // The file has the kernel, too.
   const conditions = [machine.replace(/, Linux [^,]+/, ''), ...others.map((other) => other.join(' '))]
+  const taken = `${date}, commit ${commit}`
   const source = [
-    `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}`,
+    (repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`) + (prose.includes(taken) ? '' : `, ${taken}`),
     ...new Set(conditions.filter((condition) => !prose.includes(condition))),
   ]
   return [...commands.map((command) => `\`${command}\``)]

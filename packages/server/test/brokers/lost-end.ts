@@ -52,11 +52,14 @@ export function hostsOf(urls: readonly string[]): string {
 export const RECOVERY = { timeout: 60_000, interval: 100 }
 /** How often the data of a broker is put back. In a soak: 100 times with `WEBMQ_TEST_RUNS=100`. */
 const RESTORE_COUNT = Number(process.env.WEBMQ_TEST_RUNS ?? 1)
-const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
+export const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 
 /** Starts nodes of one namespace, which run until the end of the test. */
-export function nodesOf({ create }: Kind, { url }: Keeping) {
-  const brokerNamespace = `test-${randomBytes(6).toString('hex')}`
+export function nodesOf(
+  { create }: Kind,
+  { url }: Keeping,
+  brokerNamespace = `test-${randomBytes(6).toString('hex')}`,
+) {
   return async () => {
     const options = {
       ...brokerOptions({ maxPayloadBytes: 262_144, ...historyOf('#=1000') }),

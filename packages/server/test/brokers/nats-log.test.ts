@@ -291,6 +291,23 @@ describe('log of nats, messages', () => {
   })
 
   /*
+   * Symptom: a duplicate was answered with the position of another message (seed 1040586).
+   * Cause: the stream had been deleted, which the node had not seen yet, and the next one knew the id.
+   */
+  it('answers a duplicate with the place in the log that has it, also when that is another one than it follows', async () => {
+    const options = { broker: service.url, brokerNamespace: ownNamespace(), brokerHeartbeatMs: 60_000 }
+    const [a, b] = [await startNode(options), await startNode(options)]
+    const before = await a.broker.publish(text('a', 'one'))
+    await vi.waitFor(async () => expect(await logged(b.broker)).toEqual(['one']))
+    await askJetStream(service, `STREAM.DELETE.${options.brokerNamespace}-log`)
+    const messageId = messageIdOf('id')
+    const first = await a.broker.publish(text('a', 'two', { messageId }))
+    expect(first.position?.epoch).not.toBe(before.position?.epoch)
+    expect(await b.broker.publish(text('a', 'two', { messageId }))).toEqual({ ...first, isDuplicate: true })
+    expect(b.sink.gaps).toEqual(['epoch-changed'])
+  })
+
+  /*
    * Symptom: after a restart of NATS, an id was stored a second time within its window.
    * Cause: JetStream rebuilds its table of ids from the stream, and the first message had left the stream.
    */

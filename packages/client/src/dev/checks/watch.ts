@@ -1,6 +1,6 @@
 import type { ConnectionContext } from '../../core/connection/context.js'
+import { withAdvice } from './advice.js'
 import { Refusals } from './refusals.js'
-import { withAdvice } from './told.js'
 
 /** Watches a connection: why its upgrades are refused, and what its server says to a developer. */
 export function watch(context: ConnectionContext): ConnectionContext {

@@ -7,7 +7,7 @@ import type { PresenceOp, ServerMessage } from '../../protocol/messages.js'
 import { differenceOf, type PresenceEvent } from './difference.js'
 import type { Member } from './types.js'
 
-type Told = Extract<ServerMessage, { verb: 'presence' }>
+type PresenceMessage = Extract<ServerMessage, { verb: 'presence' }>
 
 /** Receiver of the events of a key. */
 export interface Watcher {
@@ -128,7 +128,7 @@ export class Room {
     this.#isSynced = this.#isWatched = false
   }
 
-  receive({ enter = [], update = [], leave = [] }: Told): void {
+  receive({ enter = [], update = [], leave = [] }: PresenceMessage): void {
     // From a watch that has ended, or sent before the answer to a watch, which includes this change.
     if (!this.#isSynced) return
     const members = new Map(this.#members)

@@ -11,7 +11,7 @@ import { decodeEnded, decodeReply, decodeTask, encodeRequest } from '../../proto
 import { type Handler, JoinedGroup, LiveMembership } from './joined-group.js'
 import type { RequestOptions } from './types.js'
 
-type Told = Extract<ServerMessage, { verb: 'reply' }>
+type ReplyMessage = Extract<ServerMessage, { verb: 'reply' }>
 
 interface Asking {
   readonly key: string
@@ -19,7 +19,7 @@ interface Asking {
   readonly endMs: number
   /** Its id on the wire, once it was sent. */
   id: string | undefined
-  settle(outcome: Told | WebMQError): void
+  settle(outcome: ReplyMessage | WebMQError): void
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000
@@ -71,7 +71,7 @@ class GroupClient implements ClientPart {
     if (this.#asking.size >= clientOptions.maxMessages) {
       throw new WebMQError('E_QUEUE_FULL', { detail: `${clientOptions.maxMessages} requests wait` })
     }
-    const told = await new Promise<Told>((resolve, reject) => {
+    const reply = await new Promise<ReplyMessage>((resolve, reject) => {
       const asking: Asking = {
         key,
         payload,
@@ -95,9 +95,9 @@ class GroupClient implements ClientPart {
       this.#asking.add(asking)
       if (sender.isLive) this.#send(asking)
     })
-    if (told.isError) throw errorOf(told)
+    if (reply.isError) throw errorOf(reply)
     try {
-      return decodePayload(told.payload, clientOptions.codec)
+      return decodePayload(reply.payload, clientOptions.codec)
     } catch (cause) {
       throw new WebMQError('E_RESPONSE', { detail: `request ${key}`, cause })
     }
@@ -125,8 +125,8 @@ class GroupClient implements ClientPart {
         break
       }
       case 'reply': {
-        const told = decodeReply(raw)
-        this.#sent.get(told.id)?.settle(told)
+        const reply = decodeReply(raw)
+        this.#sent.get(reply.id)?.settle(reply)
         break
       }
       case 'ended': {
@@ -170,7 +170,7 @@ function aborted(signal: AbortSignal | undefined): WebMQError {
 }
 
 /** The error of a responder. Its text is of another client: bounded, and not trusted to have a form. */
-function errorOf({ payload }: Told): WebMQError {
+function errorOf({ payload }: ReplyMessage): WebMQError {
   let json: { readonly code?: unknown; readonly message?: unknown }
   try {
     json = Object(JSON.parse(typeof payload === 'string' ? payload : new TextDecoder().decode(payload)))

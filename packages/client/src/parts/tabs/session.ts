@@ -25,7 +25,7 @@ export class Session {
   /** Bytes that the tab has not handled yet. */
   #waitingBytes = 0
   /** Bytes that the tab is not told of yet, because the connection is full: its `bufferedAmount` stays. */
-  #untoldBytes = 0
+  #unreportedBytes = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
   /** The id of the `auth` that waits for the link. */
@@ -83,7 +83,7 @@ export class Session {
   }
 
   #take(bytes: number): void {
-    this.#untoldBytes += bytes
+    this.#unreportedBytes += bytes
     if (this.#isClosed || this.#timer !== undefined) return
     if (this.#context.isFull()) {
       this.#timer = setTimeout(() => {
@@ -91,8 +91,8 @@ export class Session {
         this.#take(0)
       }, FULL_MS)
     } else {
-      this.#port.post(['taken', this.#untoldBytes])
-      this.#untoldBytes = 0
+      this.#port.post(['taken', this.#unreportedBytes])
+      this.#unreportedBytes = 0
     }
   }
 

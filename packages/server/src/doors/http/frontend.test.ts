@@ -150,16 +150,16 @@ describe('HttpFrontend', () => {
     health = () => ({ ...HEALTH, broker: { name: 'rabbitmq', status: 'down', reason: '10.0.0.5', sinceMs: 7 } })
     const stranger = { 'x-forwarded-for': '203.0.113.7' }
     const told = async (path: string, headers = {}) => (await get(path, { headers })).json()
-    for (const [audience, isToldHere, isToldThere] of [
+    for (const [audience, seesDetailsHere, seesDetailsThere] of [
       ['local', true, false],
       ['all', true, true],
       ['off', false, false],
     ] as const) {
       metricsAudience = audience
-      for (const [headers, isTold] of [[{}, isToldHere] as const, [stranger, isToldThere] as const]) {
+      for (const [headers, seesDetails] of [[{}, seesDetailsHere] as const, [stranger, seesDetailsThere] as const]) {
         const { broker } = health()
-        expect(await told('/health', headers)).toEqual({ ...(isTold ? health() : { status: 'ok' }), ...ENDPOINT })
-        expect(await told('/ready', headers)).toEqual({ status: 'broker-down', ...(isTold ? { broker } : {}) })
+        expect(await told('/health', headers)).toEqual({ ...(seesDetails ? health() : { status: 'ok' }), ...ENDPOINT })
+        expect(await told('/ready', headers)).toEqual({ status: 'broker-down', ...(seesDetails ? { broker } : {}) })
       }
     }
   })

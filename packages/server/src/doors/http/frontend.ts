@@ -225,7 +225,7 @@ export class HttpFrontend {
   #sendHealth(request: IncomingMessage, response: ServerResponse): void {
     const report = this.#context.health()
     sendJson(response, request, report.status === 'stopped' ? 503 : 200, {
-      ...(this.#isTold(request) ? report : { status: report.status }),
+      ...(this.#maySeeDetails(request) ? report : { status: report.status }),
       ...this.#identity(request, response),
     })
   }
@@ -233,11 +233,11 @@ export class HttpFrontend {
   #sendReadiness(request: IncomingMessage, response: ServerResponse): void {
     const readiness = readinessOf(this.#context.health(), /[?&]full=503(?:&|$)/.test(request.url ?? ''))
     const { status } = readiness
-    sendJson(response, request, status === 'ready' ? 200 : 503, this.#isTold(request) ? readiness : { status })
+    sendJson(response, request, status === 'ready' ? 200 : 503, this.#maySeeDetails(request) ? readiness : { status })
   }
 
   /** Whether the version, the load and the reason of an outage, which may name hosts and users, are for this request. */
-  #isTold(request: IncomingMessage): boolean {
+  #maySeeDetails(request: IncomingMessage): boolean {
     const { metricsAudience, callers } = this.#context
     return metricsAudience === 'all' || (metricsAudience === 'local' && callers.isLocal(request))
   }
@@ -245,7 +245,7 @@ export class HttpFrontend {
   async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { metrics, metricsAudience } = this.#context
     if (metricsAudience === 'off') return sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
-    if (!this.#isTold(request)) {
+    if (!this.#maySeeDetails(request)) {
       const detail = 'metrics are for this machine only; set the option metrics to allow others'
       return sendError(response, request, 403, new WebMQError('E_FORBIDDEN', { detail }))
     }

@@ -172,7 +172,7 @@ export class StreamWatch {
     const isChanged = takeInto(this.#fold, message)
     this.#position = position
     if (isChanged) this.renew()
-    this.#told()
+    this.#notifyChanged()
   }
 
   /** Resolves once `isOver`, with `false` when that takes longer, when the watch is closed, or with the signal. */
@@ -264,7 +264,7 @@ export class StreamWatch {
     this.#pauseMs = FIRST_PAUSE_MS
     const isSame = fold.stream === stream && fold.sequence === sequence && fold.isActive
     if (this.#lease === undefined || !isSame) this.renew()
-    this.#told()
+    this.#notifyChanged()
   }
 
   /** The log may no longer have it. If it does, the same comes again. */
@@ -293,7 +293,7 @@ export class StreamWatch {
     if (place?.kind === 'beat' && place.stream === this.#fold.stream) this.renew()
   }
 
-  #told(): void {
+  #notifyChanged(): void {
     this.#settle()
     this.#context.changed(this)
   }

@@ -5,7 +5,7 @@ import type { GroupId } from '../ports/transport.js'
 /** Patterns per turn of the event loop: a node with very many must not block while it tells all of them. */
 const PATTERNS_PER_TURN = 1_000
 
-interface Untold {
+interface Unannounced {
   readonly route: Route
   readonly reason: GapReason
 }
@@ -17,7 +17,7 @@ interface Untold {
 export class GapAnnouncer {
   readonly #router: Router
   readonly #tellRoute: (route: Route, reason: GapReason) => void
-  readonly #untold = new Map<GroupId, Untold>()
+  readonly #unannounced = new Map<GroupId, Unannounced>()
   #timer: NodeJS.Immediate | undefined
 
   constructor(router: Router, tell: (route: Route, reason: GapReason) => void) {
@@ -27,13 +27,13 @@ export class GapAnnouncer {
 
   /** Whether some listeners have not been told yet. */
   get isTelling(): boolean {
-    return this.#untold.size > 0
+    return this.#unannounced.size > 0
   }
 
   /** Begins to tell all current listeners of the affected patterns. */
   announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
     for (const route of this.#router.routes()) {
-      if (isAffected(route.pattern)) this.#untold.set(route.group, { route, reason })
+      if (isAffected(route.pattern)) this.#unannounced.set(route.group, { route, reason })
     }
     this.#tellSome()
   }
@@ -45,7 +45,7 @@ export class GapAnnouncer {
   announceTo(groups: readonly GroupId[], reason: GapReason): void {
     for (const group of groups) {
       const route = this.#router.routeOf(group)
-      if (route !== undefined && !this.#untold.has(group)) this.#untold.set(group, { route, reason })
+      if (route !== undefined && !this.#unannounced.has(group)) this.#unannounced.set(group, { route, reason })
     }
     clearImmediate(this.#timer)
     this.#timer = setImmediate(() => this.#tellSome())
@@ -56,19 +56,19 @@ export class GapAnnouncer {
    * @param hasPosition Tells everyone now, not only these groups.
    */
   beforeMessage(groups: readonly GroupId[], hasPosition: boolean): void {
-    if (this.#untold.size === 0) return
-    for (const group of hasPosition ? [...this.#untold.keys()] : groups) this.#tell(group)
+    if (this.#unannounced.size === 0) return
+    for (const group of hasPosition ? [...this.#unannounced.keys()] : groups) this.#tell(group)
   }
 
   stop(): void {
-    this.#untold.clear()
+    this.#unannounced.clear()
     clearImmediate(this.#timer)
   }
 
   #tellSome(): void {
     clearImmediate(this.#timer)
     let count = 0
-    for (const group of this.#untold.keys()) {
+    for (const group of this.#unannounced.keys()) {
       if (count++ >= PATTERNS_PER_TURN) {
         this.#timer = setImmediate(() => this.#tellSome())
         return
@@ -78,10 +78,10 @@ export class GapAnnouncer {
   }
 
   #tell(group: GroupId): void {
-    const untold = this.#untold.get(group)
-    if (untold === undefined) return
-    this.#untold.delete(group)
-    const { route, reason } = untold
+    const gap = this.#unannounced.get(group)
+    if (gap === undefined) return
+    this.#unannounced.delete(group)
+    const { route, reason } = gap
     // Group numbers are reused; the current owner did not miss anything.
     if (this.#router.routeOf(group) === route) this.#tellRoute(route, reason)
   }

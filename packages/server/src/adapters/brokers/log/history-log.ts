@@ -244,7 +244,7 @@ export class HistoryLog {
       limit,
       key: onlyKeyOf(patterns),
       mayBeCut: () => this.#mayBeCut(patterns),
-      isCutTold: isBounded && rewindMs === undefined && !isForeign,
+      reportsCut: isBounded && rewindMs === undefined && !isForeign,
       wants: (onAged) => this.#expiry.wants(isMatch, onAged),
       gapOf: ({ after, upTo, hasDropped, hasAged }) => {
         const isExpired = isBounded ? hasDropped && rewindMs !== undefined : hasDropped || hasAged

@@ -46,7 +46,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           limit,
           key: undefined,
           mayBeCut: () => log.mayHaveDropped(undefined),
-          isCutTold: true,
+          reportsCut: true,
           wants: () => isWanted,
           gapOf: ({ hasDropped }: ReadSpan) => (hasDropped ? ('history-expired' as const) : undefined),
         }

@@ -19,7 +19,7 @@ export interface SlicedReadOptions {
   readonly maxCount: number | undefined
   /** Whether wanted messages may have been dropped before the read began. */
   readonly mayBeCut: () => boolean
-  readonly isCutTold: boolean
+  readonly reportsCut: boolean
   readonly limit: number
   /** The only key that is wanted; `undefined` with patterns. */
   readonly key: string | undefined
@@ -122,9 +122,9 @@ export class SlicedRead {
   }
 
   #isCut({ messages, isPartial }: ReadResult): boolean {
-    const { isCutTold, newestCount = 0, mayBeCut } = this.#options
+    const { reportsCut, newestCount = 0, mayBeCut } = this.#options
     const isShort = this.#isShort || (!isPartial && messages.length < newestCount)
-    return isCutTold && isShort && (this.#hasOlder || mayBeCut())
+    return reportsCut && isShort && (this.#hasOlder || mayBeCut())
   }
 
   #findStart(budget: StepBudget): boolean {

@@ -108,19 +108,30 @@ export class LogFollow implements ConsumerSink {
   }
 
   /**
-   * Ends the link when the stream is no longer what its consumer sends. A cluster that has lost more than it can spare may
-   * keep another log on the consumer's server than on the one that stores: it sends nothing more, as if there were nothing.
+   * As {@link check}, of a node that gets nothing. A cluster that has lost more than it can spare may keep another log on the
+   * consumer's server than on the one that stores: it sends nothing more, as if there were nothing.
    */
   async compare(): Promise<void> {
-    const state = this.#state
-    if (state === undefined || this.#start !== undefined) return
-    const sent = this.lastSequence
-    const { epoch, lastSequence } = await this.#stream.state()
-    if (this.#state !== state) return
-    if (epoch !== state.epoch || lastSequence < sent) this.lose('the stream is another one than its consumer sends')
-    else if (this.lastSequence < this.#comparedSequence)
+    const lastSequence = this.#start === undefined ? await this.check() : undefined
+    if (lastSequence === undefined) return
+    if (this.lastSequence < this.#comparedSequence)
       this.lose(`JetStream does not send what the stream has up to ${this.#comparedSequence}`)
     this.#comparedSequence = lastSequence
+  }
+
+  /**
+   * Sequence of the last message of the stream. Ends the link when it is no longer what its consumer sends; `undefined` when the
+   * link has ended.
+   */
+  async check(): Promise<number | undefined> {
+    const state = this.#state
+    if (state === undefined) return undefined
+    const sent = this.lastSequence
+    const { epoch, lastSequence } = await this.#stream.state()
+    if (this.#state !== state) return undefined
+    if (epoch === state.epoch && lastSequence >= sent) return lastSequence
+    this.lose('the stream is another one than its consumer sends')
+    return undefined
   }
 
   #passOver(state: LogState, upTo: number): void {

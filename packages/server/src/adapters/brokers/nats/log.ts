@@ -1,5 +1,6 @@
 import type { ApiError, JetStreamManager, PubAck } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
+import { reasonOf } from '../../../kernel/base/reason.js'
 import type { Position } from '../../../kernel/ports/broker.js'
 import type { LogPlace } from '../../../kernel/ports/shared-log.js'
 import { decodeEnvelope, logged } from '../remote/envelope.js'
@@ -199,6 +200,9 @@ export class PublishAcks {
   readonly #asked = new Map<number, 'unanswered' | 'stored'>()
   /** The newest that the log has brought. */
   #broughtSequence = 0
+  /** Duplicates of what was read, it seems, and the check that this is the stream which knows them. */
+  #duplicates: { readonly sequence: number; readonly offset: number }[] = []
+  #isChecking = false
   /** The stream has refused a message: from then on it says of each message why. */
   #asksAll = false
 
@@ -265,12 +269,26 @@ export class PublishAcks {
     } else if (stream !== this.#stream) return `the stream ${stream} stores messages that belong to ${this.#stream}`
     else if (duplicate === true) {
       this.#sent.delete(sequence)
-      this.#events.confirmed(sequence, false, { epoch: this.#following.epoch, offset: seq })
+      this.#duplicates.push({ sequence, offset: seq })
+      this.#confirmDuplicates().catch((cause: Error) => this.#following.lose(reasonOf(cause)))
     } else if (!this.#sent.has(sequence)) this.#refuseBefore(sequence, true)
     else if (seq <= this.#following.lastSequence)
       return `JetStream stores at ${seq} what is published after ${this.#following.lastSequence}: it serves two logs`
     else this.#asked.set(sequence, 'stored')
     return undefined
+  }
+
+  /** A stream that is made again knows ids too, and this node may still follow the one before. */
+  async #confirmDuplicates(): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    while (this.#duplicates.length > 0) {
+      const told = this.#duplicates.splice(0)
+      const { epoch, lastSequence } = this.#following
+      if (told.some(({ offset }) => offset <= lastSequence) && (await this.#following.check()) === undefined) return
+      for (const { sequence, offset } of told) this.#events.confirmed(sequence, false, { epoch, offset })
+    }
+    this.#isChecking = false
   }
 
   /** Removes the oldest message whose key `isIt` is true for; returns its sequence. */

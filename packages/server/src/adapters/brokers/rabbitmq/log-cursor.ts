@@ -9,6 +9,8 @@ export class LogCursor {
   epoch = ''
   /** Offset in the queue of the last record that was read; -1 before that. */
   seenOffset = -1
+  /** Whether the log was whole when this node began to read it, as far as any node knows. Only then can it say so to others. */
+  isConfirmed = false
   /** Time of the last record that told one. */
   timeMs = 0
   /** Offset of the anchor; `undefined` without one. */

@@ -116,7 +116,7 @@ export class LogFollow implements LinkLog {
       lost: this.#log.lost,
     })
     await continued
-    await this.#confirm(start.isContinued)
+    await this.#confirm(start.isContinued && this.#cursor.isConfirmed)
     if (!start.isContinued) this.#records.write({ epoch: this.#cursor.epoch })
   }
 
@@ -124,14 +124,15 @@ export class LogFollow implements LinkLog {
    * After a restart of RabbitMQ some node must have found what it had read. Otherwise another epoch begins, because the
    * end may be lost.
    */
-  async #confirm(isContinued: boolean): Promise<void> {
+  async #confirm(isKnown: boolean): Promise<void> {
     const sign = this.#sign
     const records = this.#records
     const cursor = this.#cursor
+    cursor.isConfirmed = isKnown
     while (!this.#isStopped()) {
       const { epoch } = cursor
       if (records.candidates.has(epoch)) await this.#rules.set(epoch)
-      if (isContinued || records.candidates.has(epoch)) await sign.set(epoch)
+      if (isKnown || records.candidates.has(epoch)) await sign.set(epoch)
       else if (!(await sign.isSet(epoch))) {
         records.write({ asks: epoch })
         if (!(await sign.isSetInTime(epoch))) {
@@ -140,6 +141,7 @@ export class LogFollow implements LinkLog {
         }
       }
       this.#isConfirmed = true
+      cursor.isConfirmed = true
       return
     }
   }

@@ -10,7 +10,7 @@ const MAX_ARRIVAL_MS = 2_000
 const ASK_SHARE = 1 / 2
 
 /** The end of the log, as the broker told it. */
-interface ToldEnd {
+interface EndAnswer {
   readonly askedAtMs: number
   readonly link: LinkLog | undefined
   /** `undefined` when the broker did not tell. Never rejects. */
@@ -27,7 +27,7 @@ export class LogArrivals {
   /** Tells the end of the log. */
   link: LinkLog | undefined
   readonly #offsets = new Map<Deferred<void>, number>()
-  #toldEnd: ToldEnd | undefined
+  #lastAnswer: EndAnswer | undefined
   /** Waits for the answer to the question before. */
   #nextEnd: Promise<LogPlace | undefined> | undefined
 
@@ -94,13 +94,13 @@ export class LogArrivals {
 
   /** Asks the broker, one question at a time. All who began before a question take its answer, so questions are rare. */
   #endAskedSince(beganMs: number): Promise<LogPlace | undefined> {
-    const told = this.#toldEnd
-    if (told !== undefined && told.askedAtMs >= beganMs) return told.end
-    this.#nextEnd ??= this.#ask(told)
+    const last = this.#lastAnswer
+    if (last !== undefined && last.askedAtMs >= beganMs) return last.end
+    this.#nextEnd ??= this.#ask(last)
     return this.#nextEnd
   }
 
-  async #ask(before: ToldEnd | undefined): Promise<LogPlace | undefined> {
+  async #ask(before: EndAnswer | undefined): Promise<LogPlace | undefined> {
     const isPresent = before !== undefined && before.link === this.link
     // A lost link may never answer.
     await (isPresent ? within(before.end, this.#limitMs) : undefined)
@@ -109,7 +109,7 @@ export class LogArrivals {
     const asked = link?.end() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)
-    this.#toldEnd = { askedAtMs: performance.now(), link, end }
+    this.#lastAnswer = { askedAtMs: performance.now(), link, end }
     return await end
   }
 }

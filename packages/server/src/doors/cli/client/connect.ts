@@ -21,15 +21,15 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
     ...defined({ token }),
   })
   let hasConnected = false
-  let toldReason: string | undefined
+  let loggedReason: string | undefined
   client.on('status', ({ state, connection, lastError }, previous) => {
     const reason = printable(lastError?.message ?? 'closed')
-    if (state === 'reconnecting' && reason !== toldReason) {
-      toldReason = reason
+    if (state === 'reconnecting' && reason !== loggedReason) {
+      loggedReason = reason
       note(`no connection (${reason}); trying again`, terminal)
     }
     if (!connection || connection === previous.connection) return
-    toldReason = undefined
+    loggedReason = undefined
     if (hasConnected) note(`connected again, to node ${printable(connection.node)}`, terminal)
     hasConnected = true
   })

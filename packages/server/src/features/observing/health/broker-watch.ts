@@ -54,7 +54,7 @@ export class BrokerWatch {
   #isLossLogged = false
   /** Whether it was logged that the broker refuses this node, in the current loss. */
   #isRefusalLogged = false
-  #untoldLossCount = 0
+  #unloggedLossCount = 0
   #quietUntilMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
@@ -141,8 +141,8 @@ export class BrokerWatch {
     this.#awaySinceMs ??= nowMs
     if (nowMs >= this.#quietUntilMs) this.#logLoss(nowMs)
     else {
-      this.#untoldLossCount++
-      this.#timer ??= setTimeout(() => this.#logUntold(), this.#quietUntilMs - nowMs).unref()
+      this.#unloggedLossCount++
+      this.#timer ??= setTimeout(() => this.#logMoreLosses(), this.#quietUntilMs - nowMs).unref()
     }
   }
 
@@ -153,11 +153,11 @@ export class BrokerWatch {
     this.#quietUntilMs = nowMs + LOG_PAUSE_MS
   }
 
-  #logUntold(): void {
+  #logMoreLosses(): void {
     this.#timer = undefined
-    const fields = { ...this.#fields(), status: this.status, moreLosses: this.#untoldLossCount }
+    const fields = { ...this.#fields(), status: this.status, moreLosses: this.#unloggedLossCount }
     this.#context.logger.warn(fields, 'the broker comes and goes')
-    this.#untoldLossCount = 0
+    this.#unloggedLossCount = 0
     this.#isLossLogged = this.status !== 'up'
     this.#quietUntilMs = this.#now() + LOG_PAUSE_MS
   }

@@ -20,7 +20,7 @@ const LOG_INTERVAL_MS = 60_000
 export class FullWatch {
   readonly #context: FullWatchContext
   readonly #pace = new LogPace(LOG_INTERVAL_MS)
-  #toldCount = 0
+  #reportedCount = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(context: FullWatchContext) {
@@ -35,9 +35,9 @@ export class FullWatch {
   read(): void {
     const { stats, logger, observer } = this.#context
     const { fullCount, connectionLimit } = stats()
-    const count = fullCount - this.#toldCount
+    const count = fullCount - this.#reportedCount
     if (count <= 0) return
-    this.#toldCount = fullCount
+    this.#reportedCount = fullCount
     observer?.turnedAway?.(count)
     const others = this.#pace.take(count)
     if (others === undefined) return

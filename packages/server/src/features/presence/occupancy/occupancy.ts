@@ -256,13 +256,13 @@ export class Occupancy {
   #own(pattern: string): void {
     const fact = this.#newest(pattern)
     if (fact !== undefined) {
-      const isToTell = !fact.isTold && !this.#teller.has(pattern)
+      const isToTell = !fact.isReported && !this.#teller.has(pattern)
       if (isToTell || !covers(this.#facts.get(pattern), fact)) this.#set(pattern, fact)
     }
     const isOccupied = pattern === FLEET || this.#isListened(pattern)
     if (isOccupied === (fact?.isOccupied ?? false)) {
       this.#endGrace(pattern)
-      if (!isOccupied && fact?.isTold) this.#forgetLater(pattern, fact)
+      if (!isOccupied && fact?.isReported) this.#forgetLater(pattern, fact)
     } else if (isOccupied) {
       this.#endGrace(pattern)
       this.#decide(pattern, true)
@@ -290,14 +290,14 @@ export class Occupancy {
       return
     }
     const last = Math.max(this.#newest(pattern)?.generation ?? 0, fleet?.generation ?? 0)
-    this.#set(pattern, { isOccupied, generation: Math.max(this.#time(), last + 1), isTold: false })
+    this.#set(pattern, { isOccupied, generation: Math.max(this.#time(), last + 1), isReported: false })
   }
 
   #set(pattern: string, fact: Fact): void {
     this.#facts.set(pattern, fact)
-    if (fact.isTold) this.#teller.remove(pattern)
+    if (fact.isReported) this.#teller.remove(pattern)
     this.#changed(pattern)
-    if (fact.isTold) return
+    if (fact.isReported) return
     this.#awaitOthers()
     this.#teller.add(pattern)
   }
@@ -375,13 +375,13 @@ export class Occupancy {
     const facts = new Map<string, Fact>()
     for (const pattern of patterns) {
       const fact = this.#facts.get(pattern)
-      if (fact !== undefined && !fact.isTold) facts.set(pattern, fact)
+      if (fact !== undefined && !fact.isReported) facts.set(pattern, fact)
       else this.#teller.remove(pattern)
     }
     if (facts.size === 0) return
     await this.#context.tell(Array.from(facts, ([pattern, fact]) => eventOf(pattern, fact)))
     for (const [pattern, fact] of facts) {
-      if (this.#facts.get(pattern) === fact) this.#set(pattern, { ...fact, isTold: true })
+      if (this.#facts.get(pattern) === fact) this.#set(pattern, { ...fact, isReported: true })
     }
   }
 }

@@ -15,11 +15,11 @@ export interface Say {
 
 const LISTENED = 1
 const OCCUPIED = 2
-const TOLD = 4
+const REPORTED = 4
 
 /** A say as JSON: the pattern, bits, and the generation of the fact; 0 without one. */
 export function sayText(pattern: string, isListened: boolean, fact: Fact | undefined): string {
-  const bits = (isListened ? LISTENED : 0) | (fact?.isOccupied ? OCCUPIED : 0) | (fact?.isTold ? TOLD : 0)
+  const bits = (isListened ? LISTENED : 0) | (fact?.isOccupied ? OCCUPIED : 0) | (fact?.isReported ? REPORTED : 0)
   return JSON.stringify([pattern, bits, fact?.generation ?? 0])
 }
 
@@ -30,6 +30,6 @@ export function sayFrom(item: unknown, node: string): Say | undefined {
   if (typeof id !== 'string' || !(id === '' || isPattern(id)) || !isCount(bits) || !isCount(generation))
     return undefined
   const has = (bit: number) => (bits & bit) !== 0
-  const fact = generation === 0 ? undefined : { isOccupied: has(OCCUPIED), generation, isTold: has(TOLD) }
+  const fact = generation === 0 ? undefined : { isOccupied: has(OCCUPIED), generation, isReported: has(REPORTED) }
   return { id, node, isListened: has(LISTENED), fact }
 }

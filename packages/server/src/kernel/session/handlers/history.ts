@@ -27,15 +27,15 @@ export const history: Handler<'history'> = (session, services, message) => {
   }
   const read = () =>
     andThen(readLog(broker, request, key, session), (page) =>
-      toldCut(message, isBackwards ? newestOf(message, page) : page),
+      withCutReported(message, isBackwards ? newestOf(message, page) : page),
     )
   return replays.read(session, read, send, answer)
 }
 
 /** Says when fewer messages come than were asked for because the log no longer has the older ones [P-15.6]. */
-function toldCut({ last, limit }: MessageOf<'history'>, page: Replay): Replay {
-  const isTold = page.isCut === true && (last ?? limit) !== undefined && page.gap === undefined
-  return isTold ? { ...page, gap: 'history-expired' } : page
+function withCutReported({ last, limit }: MessageOf<'history'>, page: Replay): Replay {
+  const isReported = page.isCut === true && (last ?? limit) !== undefined && page.gap === undefined
+  return isReported ? { ...page, gap: 'history-expired' } : page
 }
 
 /** Checks limits and grants. @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { withAdvice } from './told.js'
+import { withAdvice } from './advice.js'
 
 const tokenOf = (claims: unknown) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
-const told = (code: string, message: string, token?: string) => {
+const advised = (code: string, message: string, token?: string) => {
   const error = withAdvice({ verb: 'error', code, message, retryable: false } as never, token)
   return error.verb === 'error' ? error.message : ''
 }
@@ -21,20 +21,20 @@ describe('an error of the server', () => {
     [{ sub: 'c', webmq: { grants: [null, 5, { allow: 'listen' }] } }, 'c may listen nothing'],
   ])('says who is refused, and what its token grants: %j', (claims, text) => {
     const message = 'not granted to this identity: listen chat.a'
-    expect(told('E_FORBIDDEN', message, tokenOf(claims))).toBe(`${message}; by the token of its login, ${text}`)
+    expect(advised('E_FORBIDDEN', message, tokenOf(claims))).toBe(`${message}; by the token of its login, ${text}`)
   })
 
   it('says that there is no token, and nothing of one that is no JWT', () => {
-    expect(told('E_FORBIDDEN', 'no: publish a')).toBe('no: publish a; the client has no token')
+    expect(advised('E_FORBIDDEN', 'no: publish a')).toBe('no: publish a; the client has no token')
     for (const token of ['opaque', 'a.b.c', 'a.bnVsbA.c', `a.${btoa('5')}.c`]) {
-      expect(told('E_FORBIDDEN', 'no: publish a', token)).toBe('no: publish a')
+      expect(advised('E_FORBIDDEN', 'no: publish a', token)).toBe('no: publish a')
     }
-    expect(told('E_FORBIDDEN', 'another stream', tokenOf({ sub: 'a' }))).toBe('another stream')
+    expect(advised('E_FORBIDDEN', 'another stream', tokenOf({ sub: 'a' }))).toBe('another stream')
   })
 
   it('says what to do about limits', () => {
-    expect(told('E_LISTEN_LIMIT', 'a: at most 128')).toContain('a: at most 128; does each effect')
-    expect(told('E_PAYLOAD_TOO_LARGE', 'x')).toContain('--max-payload')
-    expect(told('E_RATE_LIMIT', 'x')).toBe('x')
+    expect(advised('E_LISTEN_LIMIT', 'a: at most 128')).toContain('a: at most 128; does each effect')
+    expect(advised('E_PAYLOAD_TOO_LARGE', 'x')).toContain('--max-payload')
+    expect(advised('E_RATE_LIMIT', 'x')).toBe('x')
   })
 })
