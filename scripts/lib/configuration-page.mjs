@@ -115,9 +115,7 @@ function describeType(spec) {
   switch (spec.type) {
     case 'integer':
       // The introduction says that numbers are whole, and in which unit.
-      return describeRange(spec)
-        .replace('a whole number from ', '')
-        .replace(/ \(plain numbers are \w+\)/, '')
+      return describeRange(spec).replace(/a whole number from | \(plain numbers are \w+\)/g, '')
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':

@@ -123,12 +123,11 @@ function textOf(name, tables, prose) {
   const zeros = figures.columns.filter(isZero).map(({ title }) => title)
   const columns = figures.columns.filter((column) => !isZero(column) && !fileOnly.includes(column.key))
   const titles = [...columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
-  const rows = figures.rows
-    .filter(shows)
-    .map((row) => [
-      ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
-      ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
-    ])
+  const shown = figures.rows.filter(shows)
+  const rows = shown.map((row) => [
+    ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
+    ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
+  ])
   // A server by hand is one target for each broker.
   const others = Object.entries(versions ?? {})
     .filter(([target]) => !target.startsWith('webmq'))

@@ -202,6 +202,21 @@ describe('a right history', () => {
     expect(broken(history, mesh)).toEqual(['duplicate-untold'])
   })
 
+  it('of a mesh: a copy at a node that was cut off comes before the gap for what came before it', () => {
+    const brokenWith = (...touches: Touched[]) => {
+      const history = new HistoryBuilder()
+      const listener = history.listener('l', 'a.x').listens('f:1.AAAAB')
+      if (touches.length > 0) history.record.faults.push(fault(history.nowMs, ...touches))
+      history.publish('a.x', 'e:2.AAAAB')
+      const copied = history.publish('a.x', 'e:3.AAAAB')
+      history.attempt(copied, { outcome: 'ok', isDuplicate: false, position: 'f:2.AAAAB' })
+      listener.live(copied, 'f:2.AAAAB').gap('broker-lost').live(history.publish('a.x', 'f:3.AAAAB'), 'f:3.AAAAB')
+      return broken(history, { log: 'per-node', isDurable: false })
+    }
+    expect(brokenWith('peer-links')).toEqual([])
+    expect(brokenWith()).toContain('lost')
+  })
+
   it('of reads with last, limit, reverse and more', () => {
     const { history, listener, one, two, three: last } = three()
     listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')

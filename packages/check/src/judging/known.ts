@@ -128,6 +128,17 @@ export class Knowledge {
     return attempts.length > 1 && !this.rules.dedupe.coversUnlogged && !this.isLogged(key)
   }
 
+  /**
+   * Whether a copy may have another place than the message: at a node of a mesh that was cut off from the one which had it
+   * first, and told a gap for that.
+   */
+  mayHaveTwoPlaces(message: MessageRecord): boolean {
+    if (this.mayComeAgain(message)) return true
+    const { attempts } = message
+    const atMs = attempts.at(-1)?.sentAtMs ?? 0
+    return attempts.length > 1 && this.rules.log === 'per-node' && this.hadFault(atMs, ['peer-links'])
+  }
+
   #readLogs(report: Report): void {
     const byPosition = new Map<string, Entry>()
     const offsets = new Map<string, string>()

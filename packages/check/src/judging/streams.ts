@@ -21,7 +21,7 @@ export function examineStreams(
       if (
         hasGap(
           message,
-          stream.filter((each) => !knowledge.mayComeAgain(each)),
+          stream.filter((each) => !knowledge.mayHaveTwoPlaces(each)),
           listen,
           record,
         )
