@@ -47,15 +47,21 @@ function isOfOtherRules({ rule, owner, text, atMs }: Violation, { listeners, pub
 
 /**
  * A listener that has moved to a node which lagged gets messages again, from the next log, or from the one before behind a
- * gap: docs/guarantees.md.
+ * gap; and so does one whose log older data has brought back: docs/guarantees.md.
  */
 function isAgainAfterGap({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
-  if (rule === 'twice') return text.includes(', and in the log ')
-  if (rule !== 'out-of-order') return false
+  if (rule === 'twice' && text.includes(', and in the log ')) return true
+  if (rule !== 'twice' && rule !== 'live-falls' && rule !== 'out-of-order') return false
+  const [, id] = /^(?:\S+: )?(\S+) at /.exec(text) ?? []
   const before = listeners.find(({ name }) => name === owner)?.events.filter((event) => event.atMs <= atMs) ?? []
   const connection = before.at(-1)?.connection
+  const firstAt = before.findIndex((event) => event.what === 'message' && event.id === id)
   return before.some(
-    (event) => event.what === 'gap' && event.reason === 'epoch-changed' && event.connection === connection,
+    (event, at) =>
+      event.what === 'gap' &&
+      event.reason === 'epoch-changed' &&
+      event.connection === connection &&
+      (rule === 'out-of-order' || at > firstAt),
   )
 }
 
@@ -94,14 +100,16 @@ function isSentAgain({ rule, owner, text, atMs }: Violation, { publishers }: Run
   )
 }
 
-/** A broker refused it, or dropped it in silence, and its client moved before it heard of it: docs/guarantees.md. */
+/** A broker refused it, dropped it in silence, or lost it, and its client moved before it heard of it: docs/guarantees.md. */
 function isRefusedUnheard({ rule, text }: Violation, { faults, publishers }: RunRecord): boolean {
   const [, id] = /^(\S+) stands at /.exec(text) ?? []
   if (rule !== 'out-of-order' || id === undefined) return false
   const [first] = publishers.flatMap(({ messages }) => messages).find((message) => message.id === id)?.attempts ?? []
   if (first?.outcome !== 'unanswered') return false
   const { sentAtMs, settledAtMs = Number.POSITIVE_INFINITY } = first
-  return faults.some(({ name, fromMs, untilMs }) => REFUSALS.has(name) && fromMs <= settledAtMs && untilMs >= sentAtMs)
+  return faults.some(
+    ({ name, fromMs, untilMs }) => (REFUSALS.has(name) || isLoss(name)) && fromMs <= settledAtMs && untilMs >= sentAtMs,
+  )
 }
 
 /** RabbitMQ tells late that a queue was full, so that messages behind the dropped ones come first: docs/guarantees.md. */

@@ -197,34 +197,48 @@ async function play(
   /** Whether all nodes have what the broker has sent, a moment after it has sent nothing more. */
   const areUp = () =>
     [...servers.values()].every(({ broker }) => broker instanceof RemoteBroker && broker.status === 'up')
+  /**
+   * A node that has less than another one vouches for what is left, until that one is back. So a log loses something only
+   * when all have what the broker has sent; a busy one may send late.
+   */
+  const drained = (call: (haveSame: boolean) => void) => {
+    const drainMs = broker.drain()
+    const haveSame = () =>
+      new Set([...servers.values()].map(({ broker }) => JSON.stringify(broker.position?.() ?? ''))).size === 1
+    setTimeout(() => call(drainMs === 0 || (areUp() && haveSame())), drainMs)
+  }
   const endBroker = () => {
     const lostCount = isLossy && areUp() ? random.pick([1, 3, 8, 40]) : 0
     const awayMs = random.integer(20, 500)
-    const end = () => {
+    const end = (haveSame: boolean) => {
       if (!broker.isUp) return
-      const lessCount = areUp() ? lostCount : 0
+      const lessCount = areUp() && haveSame ? lostCount : 0
       fault(`end the broker, less ${lessCount}`, ['broker'], nowMs() + awayMs)
       broker.end(lessCount)
       setTimeout(() => broker.start(), awayMs)
     }
-    // A node that has less than another one vouches for what is left, until that one is back.
-    if (lostCount > 0 && broker.isUp) setTimeout(end, broker.drain())
-    else end()
+    if (lostCount > 0 && broker.isUp) drained(end)
+    else end(true)
   }
   /** Nobody lives who could say what the log has lost. */
   const endAll = () => {
     if (!areUp() || !broker.isUp) return
-    setTimeout(() => {
+    drained((haveSame) => {
+      const lessCount = haveSame ? NODES.length : 0
       for (const name of NODES) killNode(name)
       const awayMs = random.integer(20, 500)
-      fault(`end the broker, less ${NODES.length}`, ['broker', 'broker-data'], nowMs() + awayMs)
-      broker.end(NODES.length)
+      fault(`end the broker, less ${lessCount}`, ['broker', 'broker-data'], nowMs() + awayMs)
+      broker.end(lessCount)
       setTimeout(() => broker.start(), awayMs)
-    }, broker.drain())
+    })
   }
   const upset = () => {
-    const done = broker.suffer(random, isLossy)
-    if (done !== undefined) fault(done.name, done.touches, nowMs() + done.forMs)
+    const suffer = (haveSame: boolean) => {
+      const done = haveSame ? broker.suffer(random, isLossy) : undefined
+      if (done !== undefined) fault(done.name, done.touches, nowMs() + done.forMs)
+    }
+    if (isLossy) drained(suffer)
+    else suffer(true)
   }
   /*
    * Nodes that live vouch for the end of the log. Where it loses its end while nodes are killed or cut off, one that was

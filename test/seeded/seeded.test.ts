@@ -15,8 +15,16 @@ const MAX_SHOWN = 3
 const TRACED_SEED = 4
 /** Events that take the evaluator a second. */
 const TRACED_EVENTS = 32
-/** Have shown: a message that was sent again into another log is left out without a gap; a link that dies while it is opened. */
-const PINNED_SEEDS: Partial<Record<SeededBrokerName, readonly number[]>> = { model: [480], redis: [1_050_331] }
+/**
+ * Have shown: a message that was sent again into another log is left out without a gap; a link that dies while it is opened;
+ * a message that was dropped is sent again behind later ones; a node says that a log is whole which it does not know.
+ */
+const PINNED_SEEDS: Partial<Record<SeededBrokerName, readonly number[]>> = {
+  model: [480],
+  redis: [1_050_331],
+  nats: [1_050_004],
+  rabbitmq: [1_020_232],
+}
 
 const isSoak = process.env.WEBMQ_TEST_RUNS !== undefined
 const firstSeed = Number(process.env.WEBMQ_TEST_SEED ?? (isSoak ? 1 + Math.floor(Math.random() * 1_000_000) : 1))

@@ -13,8 +13,14 @@ const MAX_SHOWN = 3
 const BROKERS: readonly SeededBrokerName[] = ['redis', 'nats', 'rabbitmq']
 /** All but what `seeded.test.ts` plays. */
 const THEMES = Object.keys(SEEDED_THEMES).filter((theme) => theme !== 'anything') as SeededThemeName[]
-/** Has shown: a node waits for half a minute for a link that is lost while it is opened. */
-const PINNED_SEEDS: Readonly<Record<string, readonly number[]>> = { 'redis, unlogged': [1_030_150] }
+/**
+ * Have shown: a node waits for half a minute for a link that is lost while it is opened; what a lost link has sent is not sent
+ * again when the next one begins while the broker takes no messages.
+ */
+const PINNED_SEEDS: Readonly<Record<string, readonly number[]>> = {
+  'redis, unlogged': [1_030_150],
+  'rabbitmq, unlogged': [1_030_618],
+}
 
 const runs = process.env.WEBMQ_TEST_RUNS
 const firstSeed = Number(

@@ -93,6 +93,20 @@ export class Knowledge {
     )
   }
 
+  /**
+   * Whether a link to the broker that broke between these times may have held a message, which came at `atMs`: until its fault
+   * was over.
+   */
+  mayBeHeld(fromMs: number, untilMs: number, atMs: number): boolean {
+    return this.record.faults.some(
+      (fault) =>
+        (fault.touches.includes('broker') || fault.touches.includes('broker-links')) &&
+        fault.fromMs <= untilMs &&
+        fault.untilMs >= fromMs &&
+        atMs <= fault.untilMs + RECONNECT_MS,
+    )
+  }
+
   /** Whether a log has lost nothing that anybody knew of: after a fault it goes on behind its last known place. */
   hasGoneOn(epoch: string | undefined, fromMs: number, untilMs: number): boolean {
     const entries = this.logs.get(epoch ?? '') ?? []

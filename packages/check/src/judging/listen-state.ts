@@ -148,14 +148,16 @@ export class ListenState {
 
   /**
    * Whether a message of a key that is not logged, given at an index, was in the air when the listen began or was told a
-   * gap: what a node or a client had no answer for is sent again, and the first copy was not for this listen.
+   * gap: what a node or a client had no answer for is sent again, and the first copy was not for this listen. One of the two
+   * may wait in a broken link until its fault is over.
    */
-  mayBeSecondCopy({ key, attempts }: MessageRecord, index: number): boolean {
+  mayBeSecondCopy({ key, attempts }: MessageRecord, index: number, atMs: number): boolean {
     if (this.#knowledge.isLogged(key)) return false
-    const gapsMs = this.gaps.filter((gap) => gap.index < index).map(({ atMs }) => atMs)
-    return [this.begunAtMs, ...gapsMs].some((atMs) =>
-      attempts.some(({ sentAtMs, settledAtMs = Infinity }) => sentAtMs <= atMs && atMs <= settledAtMs),
-    )
+    const gapsMs = this.gaps.filter((gap) => gap.index < index).map((gap) => gap.atMs)
+    return attempts.some(({ sentAtMs, settledAtMs = Infinity }) => {
+      const isHeld = this.#knowledge.mayBeHeld(sentAtMs, settledAtMs, atMs)
+      return [this.begunAtMs, ...gapsMs].some((fromMs) => sentAtMs <= fromMs && (isHeld || fromMs <= settledAtMs))
+    })
   }
 
   /** Once and in order per connection. */
@@ -171,7 +173,7 @@ export class ListenState {
     }
     this.#unloggedIds.add(message.id)
     // The retry of a refused publish has the place of the retry.
-    if (known.sequence < last && !known.wasRefused && !mayComeAgain && !this.mayBeSecondCopy(known, index)) {
+    if (known.sequence < last && !known.wasRefused && !mayComeAgain && !this.mayBeSecondCopy(known, index, atMs)) {
       this.#report('out-of-order', atMs, this.#owner, `${this.#name(message)}, after number ${last}`)
     }
     this.#unlogged.set(stream, Math.max(last, known.sequence))

@@ -30,7 +30,8 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   },
   'out-of-order': {
     promise: 'Messages of one publisher and key come in the order of their publishes, logged ones in that of the log.',
-    unless: 'Not of messages that were refused and tried again, nor over the logs of two nodes.',
+    unless:
+      'Not of messages that were refused and tried again, nor over the logs of two nodes, nor of second copies without a log.',
     of: 'deliveries',
   },
   'before-since': {

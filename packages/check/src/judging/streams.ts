@@ -90,7 +90,7 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
         // A copy that was published, or sent again, after the message says nothing of what came before it.
         const mayBeCopy =
           known.attempts.some(({ sentAtMs }) => sentAtMs > message.firstSentAtMs && sentAtMs <= atMs) ||
-          listen.mayBeSecondCopy(known, index)
+          listen.mayBeSecondCopy(known, index, atMs)
         if (index < after && !mayBeCopy) before = Math.max(before, index)
       }
     }

@@ -30,7 +30,7 @@ async function asked(url: string, queue: string): Promise<void> {
 // Symptom: messages were missed in silence (seed 1020232). Cause: a node that had waited in vain for another one
 // to say that the log was whole said so itself on its next link, since the log was as it had read it a moment before.
 it('a log that has lost its end, and whose broker is restarted while a node asks for one who knows it, is a gap', async () => {
-  const broken = await KINDS.rabbitmq.start()
+  const broken = await KINDS.rabbitmq.start({})
   onTestFinished(() => broken.stop())
   const namespace = 'asked'
   const startNode = nodesOf(KINDS.rabbitmq, broken, namespace)
