@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { guardReport } from '../packages/bench/guard/report.mjs'
 import { fixtureRecord } from '../packages/bench/test/report-fixture.js'
-import { guardReport } from '../scripts/lib/guard-report.mjs'
 
 const SIDES = [{ name: 'base' }, { name: 'this' }]
 const COST = 'deliveriesPerServerCpuSecond'

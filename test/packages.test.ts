@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 
-const SCRIPT = fileURLToPath(new URL('../scripts/test-packages.mjs', import.meta.url))
+const SCRIPT = fileURLToPath(new URL('./packages/main.mjs', import.meta.url))
 
 interface Result {
   readonly name: string

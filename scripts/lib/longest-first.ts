@@ -43,8 +43,11 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'test/history/memory.test.ts': 20,
 }
 
-/** Shorter files stay with those of their project. */
-const LONG_SECONDS = 4
+/**
+ * Shorter files stay with those of their project: a worker that changes the project loads the server anew, about a second
+ * of CPU time.
+ */
+const LONG_SECONDS = 15
 
 /**
  * Starts the longest files of a group first, so that no worker ends long after the others. vitest itself does so only

@@ -2,6 +2,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { freePort } from 'webmq-services'
+import { playWith } from '../play-options.js'
 import { TrafficNode } from '../traffic/node.js'
 import { ACTORS, NEEDS_SHARED_LOG } from './actors.js'
 import { type ChurnBroker, START } from './brokers.js'
@@ -42,21 +43,12 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 
 /** @returns 1 when something is left, 2 for options that are none. */
 export async function main(args: readonly string[]): Promise<number> {
-  let options: ChurnOptions | undefined
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    say(`${(error as Error).message}\n\n${USAGE}`)
-    return 2
-  }
-  if (options === undefined) {
-    say(USAGE)
-    return 0
-  }
-  const left: string[] = []
-  for (const name of options.brokers) left.push(...(await play(name, options)))
-  say(left.length === 0 ? 'all is as it was' : `${left.length} things are not as they were:\n  ${left.join('\n  ')}`)
-  return left.length === 0 ? 0 : 1
+  return await playWith(args, { usage: USAGE, read: readOptions }, async (options) => {
+    const left: string[] = []
+    for (const name of options.brokers) left.push(...(await play(name, options)))
+    say(left.length === 0 ? 'all is as it was' : `${left.length} things are not as they were:\n  ${left.join('\n  ')}`)
+    return left.length === 0 ? 0 : 1
+  })
 }
 
 /** @returns What is left. */

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { brokersOf, numberOf, secondsOf } from '../play-options.js'
 
 export const BROKER_NAMES = ['memory', 'redis', 'nats', 'rabbitmq', 'mesh'] as const
 export type BrokerName = (typeof BROKER_NAMES)[number]
@@ -11,8 +12,6 @@ export interface ChurnOptions {
   readonly restSeconds: number
   readonly actorCount: number
 }
-
-const SECONDS_PER_MINUTE = 60
 
 export const USAGE = `npm run test:churn -- [options]
 
@@ -41,23 +40,10 @@ export function readOptions(args: readonly string[]): ChurnOptions | undefined {
     },
   })
   if (values.help) return undefined
-  const minutes = numberOf('minutes', values.minutes)
   return {
-    brokers: values.broker.split(',').map(brokerNamed),
-    seconds: values.seconds === undefined ? SECONDS_PER_MINUTE * minutes : numberOf('seconds', values.seconds),
+    brokers: brokersOf(values.broker, BROKER_NAMES),
+    seconds: secondsOf(values),
     restSeconds: numberOf('rest', values.rest),
     actorCount: numberOf('actors', values.actors),
   }
-}
-
-function brokerNamed(name: string): BrokerName {
-  const known = BROKER_NAMES.find((broker) => broker === name)
-  if (known === undefined) throw new Error(`--broker: ${name} is none of ${BROKER_NAMES.join(', ')}`)
-  return known
-}
-
-function numberOf(name: string, text: string): number {
-  const number = Number(text)
-  if (!(number > 0)) throw new Error(`--${name}: ${text} is no number above 0`)
-  return number
 }

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 import { Adapter } from '../../packages/conformance/src/client/adapter.js'
 import { runCase } from '../../packages/conformance/src/client/run-case.js'
 import { readCases } from '../../packages/conformance/src/client/run-cases.js'
-import { bunProgram, denoProgram, installedNode } from '../../scripts/packages/programs.mjs'
 import { ROOT } from '../deploy/files.js'
+import { bunProgram, denoProgram, installedNode } from '../packages/programs.mjs'
 
 /** A registry brings the program, once. */
 const INSTALL_MS = 300_000

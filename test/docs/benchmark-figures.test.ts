@@ -1,8 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { planRun } from '../../packages/bench/src/cli.js'
-import { TABLES } from '../../scripts/lib/benchmark-tables.mjs'
 import {
   FIGURES,
   figuresText,
@@ -11,7 +9,9 @@ import {
   readFigures,
   staleTables,
   withTables,
-} from '../../scripts/lib/figures.mjs'
+} from '../../packages/bench/pages/figures.mjs'
+import { TABLES } from '../../packages/bench/pages/tables.mjs'
+import { planRun } from '../../packages/bench/src/cli.js'
 import { ROOT } from './blocks.js'
 
 const tables = readFigures()
@@ -62,8 +62,8 @@ describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/operations.
   it.each(Object.entries(TABLES))('%s is made by commands that the bench takes, of code that exists', (_, table) => {
     for (const { args } of table.runs) {
       const [program = '', ...flags] = args
-      expect(existsSync(path.join(ROOT, program)), program).toBe(true)
-      if (!program.endsWith('benchmark.js')) continue
+      expect(existsSync(path.join(ROOT, 'packages/bench', program)), program).toBe(true)
+      if (program !== 'benchmark.js') continue
       expect(planRun(flags, SILENT).planned.heading).not.toBe('')
       expect(planRun([...flags, ...table.dry.split(' ')], SILENT).planned.heading).not.toBe('')
     }

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Block } from '../../scripts/lib/docs-blocks.mjs'
+import type { Block } from './page-blocks.mjs'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 

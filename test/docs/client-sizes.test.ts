@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { clientSizes, ownLoadedBytes, typedHookBytes } from '../../scripts/lib/client-sizes.mjs'
+import { clientSizes, ownLoadedBytes, typedHookBytes } from '../../packages/client/bench/sizes.mjs'
 
 /** What a page may load, whatever its bundler. */
 const MAX_LOADED_BYTES = 11_616

@@ -3,9 +3,9 @@ import { Linter } from 'eslint'
 import ts from 'typescript'
 import tseslint from 'typescript-eslint'
 import { expect, it } from 'vitest'
-import { blocksOf } from '../../scripts/lib/docs-blocks.mjs'
 import { type BlockModule, modulesOf, ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
+import { blocksOf } from './page-blocks.mjs'
 
 const { examples } = blocksFor(import.meta.url)
 

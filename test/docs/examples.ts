@@ -1,11 +1,11 @@
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, type RunnerTask } from 'vitest'
-import { type BlockReader, readerOf } from '../../scripts/lib/docs-readers.mjs'
 import { ROOT } from './blocks.js'
+import { type BlockReader, readerOf } from './readers.mjs'
 
 /**
- * The blocks of the pages that a test file claims in scripts/lib/docs-readers.mjs. When all its tests have run, and it
+ * The blocks of the pages that a test file claims in test/docs/readers.mjs. When all its tests have run, and it
  * has not read one of them, the file fails: it would run less than it seems.
  * @param url `import.meta.url` of the test file.
  */

@@ -4,9 +4,9 @@ import { expect, it, vi } from 'vitest'
 import { loaded } from 'webmq-client/parts'
 import { freePort, sharedService, startFaultProxy } from 'webmq-services'
 import { useOwnClock } from '../../packages/server/test/own-clock.js'
-import { pages } from '../../scripts/lib/docs-blocks.mjs'
 import { startClient, startServer } from '../live.js'
 import { ROOT } from './blocks.js'
+import { pages } from './page-blocks.mjs'
 
 const SERVICE_MS = 120_000
 const HISTORY = ['chat.#=1000,10m']

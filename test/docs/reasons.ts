@@ -1,4 +1,4 @@
-import type { Block } from '../../scripts/lib/docs-blocks.mjs'
+import type { Block } from './page-blocks.mjs'
 
 interface Reason {
   /** Languages of the blocks that it may be given for. */

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createServer } from 'webmq-server'
 import { givenOptions } from '../../packages/server/test/cli/given-options.js'
 import { runInProcess } from '../../packages/server/test/cli/in-process.js'
-import type { Block } from '../../scripts/lib/docs-blocks.mjs'
 import { signedToken, TOKEN_SECRET } from '../signed-token.js'
 import { blocksFor } from './examples.js'
 import { Machine, type StartedServer } from './machine.js'
+import type { Block } from './page-blocks.mjs'
 import { commandsOf, isExcused } from './reasons.js'
 
 const KEY = 'k'.repeat(32)

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
-// A test is no bench: two cores run many tests at once. scripts/measure/browser.mjs measures.
+// A test is no bench: two cores run many tests at once. packages/bench/browser/chromium.mjs measures.
 process.env.UPDATES_PER_SECOND = '1000'
 afterAll(() => {
   delete process.env.UPDATES_PER_SECOND

@@ -1,5 +1,6 @@
 import './virtual-time.js'
 import { describe, expect, it, vi } from 'vitest'
+import { inTurn } from '../in-turn.js'
 import type { SeededBrokerName } from './brokers.js'
 import { playSeed } from './play.js'
 import { SEEDED_THEMES, type SeededThemeName } from './themes.js'
@@ -27,7 +28,7 @@ const firstSeed = Number(
 )
 const scheduleCount = runs === undefined ? SCHEDULE_COUNT : Number(runs)
 
-describe.each(BROKERS)('seeded schedules on %s keep the promises', (broker) => {
+describe.each(runs === undefined ? inTurn(BROKERS) : BROKERS)('seeded schedules on %s keep the promises', (broker) => {
   it.each(THEMES)('%s', async (theme) => {
     const failures: string[] = []
     let messageCount = 0

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { playWith } from '../play-options.js'
 import type { NodeMemory, TrafficNode } from './node.js'
 import { readOptions, type TrafficOptions, USAGE } from './options.js'
 import { HONEST_ROWS, TrafficPlay } from './play.js'
@@ -26,18 +27,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 
 /** @returns 1 when something was not as it must be, 2 for options that are none. */
 export async function main(args: readonly string[]): Promise<number> {
-  let options: TrafficOptions | undefined
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    say(`${(error as Error).message}\n\n${USAGE}`)
-    return 2
-  }
-  if (options === undefined) {
-    say(USAGE)
-    return 0
-  }
-  return await new Traffic(options).run()
+  return await playWith(args, { usage: USAGE, read: readOptions }, (options) => new Traffic(options).run())
 }
 
 class Traffic {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { brokersOf, numberOf, secondsOf } from '../play-options.js'
 
 export const BROKER_NAMES = ['memory', 'redis', 'nats', 'rabbitmq'] as const
 export type BrokerName = (typeof BROKER_NAMES)[number]
@@ -49,25 +50,12 @@ export function readOptions(args: readonly string[]): TrafficOptions | undefined
   })
   if (values.help) return undefined
   return {
-    brokers: values.broker.split(',').map(brokerNamed),
-    seconds:
-      values.seconds === undefined ? 60 * numberOf('minutes', values.minutes) : numberOf('seconds', values.seconds),
+    brokers: brokersOf(values.broker, BROKER_NAMES),
+    seconds: secondsOf(values),
     quietSeconds: numberOf('quiet', values.quiet),
     perSecond: numberOf('rate', values.rate),
     seed: values.seed === undefined ? Date.now() % 1_000_000 : numberOf('seed', values.seed),
     isHostile: !values.honest,
     hasOutbox: !values['no-outbox'],
   }
-}
-
-function brokerNamed(name: string): BrokerName {
-  const known = BROKER_NAMES.find((broker) => broker === name)
-  if (known === undefined) throw new Error(`--broker: ${name} is none of ${BROKER_NAMES.join(', ')}`)
-  return known
-}
-
-function numberOf(name: string, text: string): number {
-  const number = Number(text)
-  if (!(number > 0)) throw new Error(`--${name}: ${text} is no number above 0`)
-  return number
 }

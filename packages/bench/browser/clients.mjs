@@ -1,4 +1,4 @@
-// The clients that scripts/measure/browser.mjs and scripts/measure/client-cpu.mjs compare. Each calls `show(key, payload)`
+// The clients that chromium.mjs and node.mjs compare. Each calls `show(key, payload)`
 // for each message, and its promise resolves when it listens. In Node, set `globalThis.WebSocket` before you connect.
 import { createCable } from '@anycable/web'
 import { Centrifuge } from 'centrifuge'

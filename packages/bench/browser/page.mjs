@@ -1,4 +1,4 @@
-// The page of scripts/measure/browser.mjs: one client after another does the same work with the same messages.
+// The page of chromium.mjs: one client after another does the same work with the same messages.
 import { CLIENTS } from './clients.mjs'
 
 const KEYS = 100

@@ -1,8 +1,10 @@
-import { afterEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { createTestServer } from '../dev/testing/index.js'
 
-afterEach(() => {
+// Another file of the same worker may have set up a client before. Texts of refusals are of the build for development.
+beforeEach(async () => {
   vi.resetModules()
+  await import('../development.js')
 })
 
 it('requires setup first', async () => {

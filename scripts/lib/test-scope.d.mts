@@ -1,0 +1,6 @@
+/** What `npm test` leaves out, what it runs of the files that take turns, and the turn for parts of files. */
+export function shortScope(commit?: { readonly hash: string; readonly changed: readonly string[] }): {
+  readonly left: readonly string[]
+  readonly chosen: readonly string[]
+  readonly turn: string
+}
