@@ -43,8 +43,8 @@ export class ModelBroker {
   readonly links = new Set<ModelLink>()
   #epochCount = 1
   beganAt = 0
-  reign = 1
-  vouchedReign = 1
+  term = 1
+  vouchedTerm = 1
   isUp = true
   /** Some node was given everything up to this offset. */
   givenUpTo = 0
@@ -88,7 +88,7 @@ export class ModelBroker {
   /** Ends, and loses the last `lostCount` entries. */
   end(lostCount: number): void {
     this.isUp = false
-    this.reign++
+    this.term++
     this.entries.length = Math.max(0, this.entries.length - lostCount)
     for (const [id, offset] of this.#ids) if (offset > this.entries.length) this.#ids.delete(id)
     for (const link of [...this.links]) link.lose('the broker has ended')
@@ -222,7 +222,7 @@ export class ModelLink implements Link, LinkLog {
       const offset = after?.offset ?? 0
       const isThere = offset === 0 || broker.entries[offset - 1]?.fingerprint === after?.fingerprint
       if (isOfEpoch && !isThere) broker.beginEpoch()
-      else if (broker.vouchedReign !== broker.reign) {
+      else if (broker.vouchedTerm !== broker.term) {
         const knowsAll = isOfEpoch && offset >= broker.entries.length && offset >= broker.givenUpTo
         if (!knowsAll && performance.now() - fromMs < VOUCHER_WAIT_MS) {
           await new Promise((resolve) => {
@@ -232,7 +232,7 @@ export class ModelLink implements Link, LinkLog {
         }
         if (!knowsAll) broker.beginEpoch()
       }
-      broker.vouchedReign = broker.reign
+      broker.vouchedTerm = broker.term
       return after?.epoch === broker.epoch
     }
   }

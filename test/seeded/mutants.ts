@@ -71,7 +71,7 @@ export const MUTANTS: readonly Mutant[] = [
     'a Redis that was restarted is followed without anybody who vouches for its log',
     'redis',
     `${REDIS}/open.lua.ts`,
-    'elseif knownReign ~= reign then',
+    'elseif knownTerm ~= term then',
     'elseif false then',
   ),
   mutant(

@@ -5,8 +5,8 @@
  * the offset of the first message with its id, or nothing.
  */
 export const APPEND = /* lua */ `
--- The reign in which the caller has opened the log.
-local REIGN = ARGV[4]
+-- The term in which the caller has opened the log.
+local TERM = ARGV[4]
 local MAX_MESSAGES = ARGV[5]
 local MAX_BYTES = tonumber(ARGV[6])
 -- '' for any age.
@@ -24,8 +24,8 @@ local MIN_CHECKPOINT_MS = 100
 local state = redis.call('HMGET', STATE, 'epoch', 'end', 'bytes', 'checkpoint', 'checkpointTime', 'ids', 'reign')
 local epoch, last = state[1], tonumber(state[2])
 if not epoch then
-  epoch, last, state = beginLog(REIGN), 0, {}
-elseif state[7] ~= REIGN then
+  epoch, last, state = beginLog(TERM), 0, {}
+elseif state[7] ~= TERM then
   return redis.error_reply('REIGN no node has opened the log since this server became the master')
 end
 local bytes = tonumber(state[3]) or 0

@@ -56,7 +56,7 @@ export class LogLink implements LinkLog {
     const start = await openLog(log, server, after, this.#subscribe())
     if (reader.isStopped) return
     await reader.read(start)
-    if (!reader.isStopped) this.#createCall = log.calls(start.reign)
+    if (!reader.isStopped) this.#createCall = log.calls(start.term)
   }
 
   /** On a node without history: brings what other nodes log, without positions. */
@@ -175,7 +175,7 @@ export class LogLink implements LinkLog {
 
 /**
  * Opens the log at a server: loads the scripts, and asks where to begin, until this node or another has said whether
- * the log is whole in this reign.
+ * the log is whole in this term.
  * @param subscribed Resolves when the channel is subscribed: it tells of everything that happens after the opening.
  * @throws {WebMQError} `E_BROKER_REFUSED` when the server cannot hold a log.
  */
@@ -196,13 +196,13 @@ async function openLog(
     const reply = await server.ask((redis) =>
       redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript, rules),
     )
-    const [epoch, offset, isContinued, reign, began] = Array.isArray(reply) ? reply.map(String) : []
-    if (epoch !== undefined && reign !== undefined)
+    const [epoch, offset, isContinued, term, began] = Array.isArray(reply) ? reply.map(String) : []
+    if (epoch !== undefined && term !== undefined)
       return {
         start: { epoch, offset: Number(offset), fingerprint: 0 },
         isContinued: isContinued === '1',
         began: Number(began),
-        reign,
+        term,
       }
     if (isLastCall === '1') throw new Error('the log answers otherwise than expected')
     await setTimeout(VOUCH_POLL_MS)

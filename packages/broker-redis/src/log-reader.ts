@@ -40,7 +40,7 @@ export interface LogStart {
   readonly isContinued: boolean
   /** Messages up to this offset are left of earlier epochs. */
   readonly began: number
-  readonly reign: string
+  readonly term: string
 }
 
 /** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */

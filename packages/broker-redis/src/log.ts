@@ -85,10 +85,10 @@ export class RedisLog {
 
   /**
    * Makes the calls of one link.
-   * @param reign In which the link has opened the log; see the scripts.
+   * @param term In which the link has opened the log; see the scripts.
    */
-  calls(reign: string): () => LogCall {
-    const leadArguments = [...this.leadArguments, reign, ...this.#bounds]
+  calls(term: string): () => LogCall {
+    const leadArguments = [...this.leadArguments, term, ...this.#bounds]
     return () => new LogCall(this, leadArguments)
   }
 

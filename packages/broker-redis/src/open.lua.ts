@@ -1,8 +1,8 @@
 /**
  * Finds where a node continues to read. Returns the epoch, the offset to read after, '1' if that is the node's
- * position, the reign, and the offset before the epoch. Returns nothing when the node must ask again.
+ * position, the term, and the offset before the epoch. Returns nothing when the node must ask again.
  *
- * In a new reign the log may have lost its end. It has not if the node followed the log until the server went, and the
+ * In a new term the log may have lost its end. It has not if the node followed the log until the server went, and the
  * log has what it has read. A node that cannot say that asks again for a while, to let others come first. Then another
  * epoch of the log begins; its messages stay.
  *
@@ -27,8 +27,8 @@ local RULES = ARGV[10]
 local MAX_UNSENT_MS = 1000
 
 local state = redis.call('HMGET', STATE, 'epoch', 'end', 'reign', 'publish', 'began', 'rules')
-local epoch, last, knownReign, began = state[1], tonumber(state[2]), state[3], state[5]
-local reign = currentReign(knownReign)
+local epoch, last, knownTerm, began = state[1], tonumber(state[2]), state[3], state[5]
+local term = currentTerm(knownTerm)
 
 local function tellEpoch()
   redis.call(PUBLISH, CHANNEL, epoch .. ' 0 0\\n')
@@ -36,13 +36,13 @@ end
 
 -- A log of an earlier version, which may have fences, does not say where its epoch began.
 if not epoch or not began then
-  epoch, last, knownReign, began = beginLog(reign), 0, reign, '0'
+  epoch, last, knownTerm, began = beginLog(term), 0, term, '0'
   redis.call('HSET', STATE, 'rules', RULES)
   tellEpoch()
 end
 
 local function beginAnother()
-  epoch, began = beginEpoch(reign, last), digits(last)
+  epoch, began = beginEpoch(term, last), digits(last)
   tellEpoch()
 end
 
@@ -80,9 +80,9 @@ if IS_LAST_CALL == '2' then
   redis.call('HSET', STATE, 'rules', RULES)
 elseif isEndLost then
   beginAnother()
-elseif knownReign ~= reign then
+elseif knownTerm ~= term then
   if isContinued and hasSeenEnd() then
-    redis.call('HSET', STATE, 'reign', reign)
+    redis.call('HSET', STATE, 'reign', term)
   elseif IS_LAST_CALL == '1' then
     beginAnother()
   else
@@ -91,6 +91,6 @@ elseif knownReign ~= reign then
 end
 if state[4] ~= PUBLISH_SCRIPT or epoch ~= state[1] then redis.call('HSET', STATE, 'publish', PUBLISH_SCRIPT) end
 -- Another epoch may have begun.
-if isContinued and epoch == NODE_EPOCH then return { epoch, NODE_OFFSET, '1', reign, began } end
-return { epoch, digits(startOfLog()), '0', reign, began }
+if isContinued and epoch == NODE_EPOCH then return { epoch, NODE_OFFSET, '1', term, began } end
+return { epoch, digits(startOfLog()), '0', term, began }
 `

@@ -7,7 +7,7 @@
 export const PRELUDE = /* lua */ `
 -- The stream: one entry per message. Its id is <offset>-<Unix time in ms>, its field m the envelope.
 local STREAM = KEYS[1]
--- A hash: epoch, began (the offset before it), end (the last offset), bytes (of all envelopes so far), reign (see below), publish (the script for
+-- A hash: epoch, began (the offset before it), end (the last offset), bytes (of all envelopes so far), term (see below), publish (the script for
 -- other programs), rules (of
 -- all nodes since the epoch began, a hash; '' or absent: nobody knows), ids (when the ids were begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
 local STATE = KEYS[2]
@@ -43,10 +43,10 @@ local function infoOf(section, name)
   return string.match(redis.call('INFO', section), name .. ':(%w+)') or ''
 end
 
--- A reign is the time from when a server starts, or becomes the master, until it ends or is replaced. Only a change of
--- the reign can lose the end of the log. The run id changes when the server starts, and master_replid2 when it becomes
+-- A term is the time from when a server starts, or becomes the master, until it ends or is replaced. Only a change of
+-- the term can lose the end of the log. The run id changes when the server starts, and master_replid2 when it becomes
 -- the master. The latter turns to zeros when the server has had no replica for an hour.
-local function currentReign(known)
+local function currentTerm(known)
   local run, promotion = infoOf('server', 'run_id'), infoOf('replication', 'master_replid2')
   if string.match(promotion, '^0*$') then promotion = '' end
   if promotion == '' and known and string.sub(known, 1, #run + 1) == run .. '.' then return known end
@@ -54,16 +54,16 @@ local function currentReign(known)
 end
 
 -- What the log has stays, up to this offset, and is of an earlier epoch.
-local function beginEpoch(reign, offset)
+local function beginEpoch(term, offset)
   -- 32 bits: a client mistakes this log for the one it knows with a chance of one in 4.3e9.
   local epoch = string.sub(randomText(), 1, 8)
-  redis.call('HSET', STATE, 'epoch', epoch, 'began', digits(offset), 'end', digits(offset), 'reign', reign)
+  redis.call('HSET', STATE, 'epoch', epoch, 'began', digits(offset), 'end', digits(offset), 'reign', term)
   return epoch
 end
 
 -- Begins an empty log.
-local function beginLog(reign)
+local function beginLog(term)
   redis.call('DEL', STREAM, STATE, IDS, IDS_BEFORE, CHECKPOINTS)
-  return beginEpoch(reign, 0)
+  return beginEpoch(term, 0)
 end
 `

@@ -18,7 +18,7 @@ export function publishScriptOf(
   return `${HEAD}
 local ARGV = { ${texts}, '', ${bounds.map((each) => JSON.stringify(each)).join(', ')}, envelope, ID }
 ${PRELUDE}
-ARGV[4] = currentReign(redis.call('HGET', STATE, 'reign') or nil)
+ARGV[4] = currentTerm(redis.call('HGET', STATE, 'reign') or nil)
 local function append()
 ${APPEND}
 end

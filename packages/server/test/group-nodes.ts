@@ -1,10 +1,10 @@
 import { Nodes } from '../src/features/nodes/index.js'
-import type { SlotName } from '../src/features/queue-groups/group-message.js'
+import type { GroupName } from '../src/features/queue-groups/group-message.js'
 import {
   type GroupMember,
   type GroupMessage,
+  groupIdOf,
   type RequestTicket,
-  slotIdOf,
 } from '../src/features/queue-groups/group-message.js'
 import { GroupedBroker } from '../src/features/queue-groups/grouped-broker.js'
 import { QueueGroups } from '../src/features/queue-groups/queue-groups.js'
@@ -13,7 +13,7 @@ import type { Broker, OutboundMessage } from '../src/kernel/ports/broker.js'
 /** A message that a member got. */
 export interface Taken {
   readonly node: string
-  readonly slot: string
+  readonly group: string
   readonly text: string
 }
 
@@ -35,7 +35,7 @@ export class GroupNode {
   /** The broker, whose publishes are handed to queue groups too. */
   readonly broker: Broker
   readonly #bare: Broker
-  readonly members = new Map<TestMember, SlotName>()
+  readonly members = new Map<TestMember, GroupName>()
   isOver = false
 
   constructor(
@@ -83,7 +83,7 @@ export class GroupNode {
     return this
   }
 
-  async join(name: SlotName, take: (text: string, ticket: RequestTicket | undefined) => void): Promise<TestMember> {
+  async join(name: GroupName, take: (text: string, ticket: RequestTicket | undefined) => void): Promise<TestMember> {
     const member = new TestMember((text, ticket) => {
       if (!this.isOver) take(text, ticket)
     })
@@ -93,8 +93,8 @@ export class GroupNode {
   }
 
   /** Joins, and records what the member gets. */
-  async record(name: SlotName, taken: Taken[]): Promise<TestMember> {
-    return await this.join(name, (text) => taken.push({ node: this.name, slot: slotIdOf(name), text }))
+  async record(name: GroupName, taken: Taken[]): Promise<TestMember> {
+    return await this.join(name, (text) => taken.push({ node: this.name, group: groupIdOf(name), text }))
   }
 
   leave(member: TestMember): void {
@@ -137,7 +137,7 @@ export class TestMember implements GroupMember {
     this.#take = take
   }
 
-  take(_name: SlotName, { payload }: GroupMessage, ticket: RequestTicket | undefined): boolean {
+  take(_name: GroupName, { payload }: GroupMessage, ticket: RequestTicket | undefined): boolean {
     if (this.isFull) return false
     this.#take(Buffer.from(payload).toString(), ticket)
     return true

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { SlotName } from '../src/features/queue-groups/group-message.js'
-import { slotIdOf } from '../src/features/queue-groups/group-message.js'
+import type { GroupName } from '../src/features/queue-groups/group-message.js'
+import { groupIdOf } from '../src/features/queue-groups/group-message.js'
 import type { Broker } from '../src/kernel/ports/broker.js'
 import { GroupNode, type GroupNodeOptions, type Taken } from './group-nodes.js'
 
@@ -13,7 +13,7 @@ export interface GroupScheduleOptions extends GroupNodeOptions {
   readonly crashes: boolean
 }
 
-const SLOTS: readonly SlotName[] = [
+const GROUPS: readonly GroupName[] = [
   { kind: 'listen', group: 'a', pattern: 'jobs.*' },
   { kind: 'listen', group: 'b', pattern: 'jobs.*' },
   { kind: 'listen', group: 'a', pattern: 'jobs.#' },
@@ -32,9 +32,9 @@ export async function runGroupSchedule(options: GroupScheduleOptions): Promise<r
   let nodeCount = 0
   const start = async () => await new GroupNode(`node${++nodeCount}`, await createBroker(), options).start()
   const stable = await start()
-  for (const name of SLOTS) await stable.record(name, taken)
+  for (const name of GROUPS) await stable.record(name, taken)
   const nodes = [await start(), await start()]
-  for (const [index, name] of SLOTS.entries()) await nodes[index % nodes.length]?.record(name, taken)
+  for (const [index, name] of GROUPS.entries()) await nodes[index % nodes.length]?.record(name, taken)
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
   const acknowledged: string[] = []
   const repeated = new Set<string>()
@@ -58,7 +58,7 @@ export async function runGroupSchedule(options: GroupScheduleOptions): Promise<r
   const disturb = async () => {
     const node = pick(nodes)
     const chance = random()
-    if (chance < 0.5) await node.record(pick(SLOTS), taken)
+    if (chance < 0.5) await node.record(pick(GROUPS), taken)
     else if (chance < 0.8) {
       const [member] = node.members.keys()
       if (member !== undefined) node.leave(member)
@@ -91,14 +91,14 @@ interface Excuses {
 
 function judge(acknowledged: readonly string[], taken: readonly Taken[], { crashed, repeated }: Excuses): string[] {
   const nodesOf = new Map<string, string[]>()
-  for (const { slot, text, node } of taken) {
-    const id = `${slot}: ${text}`
+  for (const { group, text, node } of taken) {
+    const id = `${group}: ${text}`
     nodesOf.set(id, [...(nodesOf.get(id) ?? []), node])
   }
   const violations: string[] = []
   for (const text of acknowledged) {
-    for (const name of SLOTS) {
-      const id = `${slotIdOf(name)}: ${text}`
+    for (const name of GROUPS) {
+      const id = `${groupIdOf(name)}: ${text}`
       const nodes = nodesOf.get(id) ?? []
       const alive = nodes.filter((node) => !crashed.has(node))
       if (nodes.length === 0) violations.push(`${id}: nobody`)

@@ -3,7 +3,7 @@ import { catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { ConnectionId, OutboxLevel, Transport } from '../../kernel/ports/transport.js'
 import { isSearch } from '../../kernel/ports/word-limits.js'
 import type { Reply } from '../../kernel/publishing/requests.js'
-import { type GroupMember, type GroupMessage, type RequestTicket, type SlotName, slotIdOf } from './group-message.js'
+import { type GroupMember, type GroupMessage, type GroupName, groupIdOf, type RequestTicket } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 
 export interface ConnectionGroupsContext {
@@ -22,7 +22,7 @@ const LAG_REQUESTS = 64
 export class ConnectionGroups implements GroupMember {
   readonly #connection: ConnectionId
   readonly #context: ConnectionGroupsContext
-  readonly #names = new Map<string, SlotName>()
+  readonly #names = new Map<string, GroupName>()
   /** Patterns with a `#` before their last word. */
   searchCount = 0
   /** Bytes that may not have been written to the socket yet. */
@@ -43,13 +43,13 @@ export class ConnectionGroups implements GroupMember {
     return this.#unwrittenBytes > LAG_BYTES || this.#context.groups.requests.countOf(this) >= LAG_REQUESTS
   }
 
-  has(name: SlotName): boolean {
-    return this.#names.has(slotIdOf(name))
+  has(name: GroupName): boolean {
+    return this.#names.has(groupIdOf(name))
   }
 
   /** As {@link QueueGroups.join}. A second time is a no-op. */
-  join(name: SlotName): MaybePromise<void> {
-    const id = slotIdOf(name)
+  join(name: GroupName): MaybePromise<void> {
+    const id = groupIdOf(name)
     if (this.#names.has(id)) return undefined
     const { groups, listensChanged } = this.#context
     this.#names.set(id, name)
@@ -65,8 +65,8 @@ export class ConnectionGroups implements GroupMember {
   }
 
   /** Ends a membership; returns whether there was one. */
-  leave(name: SlotName): boolean {
-    const id = slotIdOf(name)
+  leave(name: GroupName): boolean {
+    const id = groupIdOf(name)
     if (!this.#remove(id, name)) return false
     this.#context.groups.leave(name, this)
     this.#context.listensChanged(this.#connection, -1)
@@ -74,11 +74,11 @@ export class ConnectionGroups implements GroupMember {
   }
 
   /** Ends the memberships that are no longer granted and returns them. */
-  revoke(isGranted: (pattern: string) => boolean): SlotName[] {
+  revoke(isGranted: (pattern: string) => boolean): GroupName[] {
     return [...this.#names.values()].filter((name) => !isGranted(name.pattern) && this.leave(name))
   }
 
-  take({ kind, group, pattern }: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
+  take({ kind, group, pattern }: GroupName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
     if (this.#isClosed) return false
     const { key, payload, isBinary } = message
     const request = kind === 'respond' && ticket !== undefined ? { request: ticket.id, withinMs: ticket.withinMs } : {}
@@ -115,7 +115,7 @@ export class ConnectionGroups implements GroupMember {
     })
   }
 
-  #remove(id: string, name: SlotName): boolean {
+  #remove(id: string, name: GroupName): boolean {
     if (!this.#names.delete(id)) return false
     if (isSearch(name.pattern)) this.searchCount--
     return true

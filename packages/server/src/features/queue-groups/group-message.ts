@@ -1,11 +1,11 @@
 /**
  * What a member takes: every message of the pattern (`listen`), or requests that it answers (`respond`).
  */
-export type SlotKind = 'listen' | 'respond'
+export type GroupKind = 'listen' | 'respond'
 
 /** What names a queue group: members of one kind, group and pattern share its messages. */
-export interface SlotName {
-  readonly kind: SlotKind
+export interface GroupName {
+  readonly kind: GroupKind
   readonly group: string
   readonly pattern: string
 }
@@ -44,10 +44,10 @@ export interface GroupMember {
    * @param ticket Present for a request.
    * @returns `false` if it cannot: another member gets it.
    */
-  take(name: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean
+  take(name: GroupName, message: GroupMessage, ticket: RequestTicket | undefined): boolean
 }
 
 /** The id of a queue group within a node and between nodes. */
-export function slotIdOf({ kind, group, pattern }: SlotName): string {
+export function groupIdOf({ kind, group, pattern }: GroupName): string {
   return `${kind === 'listen' ? 'l' : 'r'} ${group} ${pattern}`
 }

@@ -33,10 +33,10 @@ export class GroupedBroker extends BrokerFilter {
   /** `undefined` when nobody has to be waited for. */
   #handedOver(message: OutboundMessage): Promise<unknown> | undefined {
     if (isReserved(message.key)) return undefined
-    const { slots, handOvers } = this.#groups
-    const matching = slots.match('listen', message.key)
+    const { known, handOvers } = this.#groups
+    const matching = known.match('listen', message.key)
     if (matching.length === 0) return undefined
-    const waiting: MaybePromise<unknown>[] = matching.map((slot) => attempt(() => handOvers.handOver(slot, message)))
+    const waiting: MaybePromise<unknown>[] = matching.map((group) => attempt(() => handOvers.handOver(group, message)))
     return waiting.some(isPromise) ? Promise.all(waiting) : undefined
   }
 }

@@ -3,11 +3,11 @@ import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import { type Deferred, deferred } from '../../kernel/base/deferred.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Asked, HandOverMessage } from './group-message.js'
+import type { QueueGroup } from './known-groups.js'
 import type { PendingHandOver as Pending } from './pending-hand-over.js'
 import { type Candidate, pickNode } from './pick-node.js'
 import type { QueueGroupStats, QueueGroups } from './queue-groups.js'
 import { LOST } from './requests.js'
-import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
 
 /** Memory of a waiting message beside its payload. An estimate. */
@@ -58,17 +58,17 @@ export class HandOvers {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): a member may have got it. `E_RESPONSE`: the only responder is
    *   gone, and may have got it.
    */
-  handOver(slot: Slot, message: HandOverMessage, asked?: Asked): MaybePromise<string | undefined> {
+  handOver(group: QueueGroup, message: HandOverMessage, asked?: Asked): MaybePromise<string | undefined> {
     const { node, maxPendingBytes, waitMs, now } = this.#groups.context
-    let picked = this.#pick(slot, message, NOBODY)
+    let picked = this.#pick(group, message, NOBODY)
     const excluded = new Set<string>()
     let isFull = false
     if (picked === node) {
-      const answer = this.#groups.ownMembers.take(slot, message, node, asked)
+      const answer = this.#groups.ownMembers.take(group, message, node, asked)
       if (answer === 'taken') return node
       isFull = answer === 'full'
       excluded.add(node)
-      picked = this.#pick(slot, message, excluded)
+      picked = this.#pick(group, message, excluded)
     }
     if (picked === undefined) {
       if (isFull) throw this.#failure(FULL)
@@ -81,7 +81,7 @@ export class HandOvers {
     }
     const pending: Pending = {
       number: asked?.number ?? this.nextNumber(),
-      slot,
+      group,
       message: { ...message, payload: copyBytes(message.payload) },
       asked,
       untilMs: now() + (asked?.withinMs ?? waitMs),
@@ -140,17 +140,17 @@ export class HandOvers {
   heard(node: string): void {
     if (this.#pending.size === 0) return
     for (const pending of [...this.#pending.values()]) {
-      const hasMembers = this.#groups.slots.byId.get(pending.slot.id)?.remote.has(node) === true
+      const hasMembers = this.#groups.known.byId.get(pending.group.id)?.remote.has(node) === true
       if (pending.node !== node && hasMembers) this.#placeIfFree(pending)
     }
     this.#sendLater(node)
   }
 
   /** A node has members of the queue group now. */
-  joined(slot: Slot, node: string): void {
+  joined(group: QueueGroup, node: string): void {
     if (this.#pending.size === 0) return
     for (const pending of [...this.#pending.values()]) {
-      if (pending.slot.id !== slot.id) continue
+      if (pending.group.id !== group.id) continue
       pending.excluded.delete(node)
       if (!this.#groups.isSilent(node)) this.#placeIfFree(pending)
     }
@@ -168,8 +168,8 @@ export class HandOvers {
     for (const pending of [...this.#pending.values()]) this.#end(pending).reject(error)
   }
 
-  #pick(slot: Slot, { messageId }: HandOverMessage, excluded: ReadonlySet<string>): string | undefined {
-    const candidates = slot.candidates(this.#groups.context.node, excluded)
+  #pick(group: QueueGroup, { messageId }: HandOverMessage, excluded: ReadonlySet<string>): string | undefined {
+    const candidates = group.candidates(this.#groups.context.node, excluded)
     if (this.#groups.silentCount === 0) return pickNode(candidates, messageId)
     // The members of a node that does not answer at present are there until it is gone.
     const isHeard = ({ node }: Candidate) => !this.#groups.isSilent(node)
@@ -177,7 +177,7 @@ export class HandOvers {
   }
 
   #send(pending: Pending): void {
-    const { number, slot, message, asked, node: to, sentTo, untilMs } = pending
+    const { number, group, message, asked, node: to, sentTo, untilMs } = pending
     const { nodes, now } = this.#groups.context
     const { key, payload, isBinary, messageId } = message
     // The broker ends the first try of a message in its own time, which is the same.
@@ -187,7 +187,7 @@ export class HandOvers {
     pending.isWaiting = false
     pending.term = term
     sentTo.add(to)
-    const task = { kind: 'task', number, name: slot.name, key, isBinary, messageId, withinMs, term, payload } as const
+    const task = { kind: 'task', number, name: group.name, key, isBinary, messageId, withinMs, term, payload } as const
     const isCurrent = () => this.#pending.get(number) === pending && pending.node === to && !pending.isWaiting
     this.#groups.send(task, to).then(
       () => {
@@ -248,26 +248,26 @@ export class HandOvers {
 
   /** Goes to a node that may have a member for it, or ends. */
   #place(pending: Pending): void {
-    const { slot, message, excluded, asked, node: former } = pending
-    const { ownMembers, slots, context } = this.#groups
+    const { group, message, excluded, asked, node: former } = pending
+    const { ownMembers, known, context } = this.#groups
     this.#setDeadline(pending)
     pending.isWaiting = false
-    const known = slots.byId.get(slot.id) ?? slot
-    let picked = this.#pick(known, message, excluded)
+    const current = known.byId.get(group.id) ?? group
+    let picked = this.#pick(current, message, excluded)
     if (picked === context.node) {
-      const answer = ownMembers.take(known, message, picked, asked)
+      const answer = ownMembers.take(current, message, picked, asked)
       if (answer === 'taken') {
         this.#end(pending).resolve(picked)
         return
       }
       pending.isFull ||= answer === 'full'
       excluded.add(picked)
-      picked = this.#pick(known, message, excluded)
+      picked = this.#pick(current, message, excluded)
     }
     if (picked === undefined) this.#nobody(pending)
     else if (this.#groups.isSilent(picked)) {
       // The one that was sent it already knows it, if it has it.
-      const mayStay = former !== context.node && !excluded.has(former) && known.remote.has(former)
+      const mayStay = former !== context.node && !excluded.has(former) && current.remote.has(former)
       pending.node = mayStay ? former : picked
       this.#wait(pending)
     } else {

@@ -2,7 +2,7 @@ import { encodeJson, isErrorCode, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import { parseJson } from '../../kernel/base/parse-json.js'
 import type { Reply } from '../../kernel/publishing/requests.js'
-import type { GroupMember, GroupMessage, RequestTicket, SlotName } from './group-message.js'
+import type { GroupMember, GroupMessage, GroupName, RequestTicket } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 import { errorReply } from './requests.js'
 
@@ -39,7 +39,7 @@ export class LocalMember implements GroupMember {
     return this.#runningCount >= LAG_COUNT
   }
 
-  take(_name: SlotName, { key, payload, isBinary }: GroupMessage, ticket: RequestTicket | undefined): boolean {
+  take(_name: GroupName, { key, payload, isBinary }: GroupMessage, ticket: RequestTicket | undefined): boolean {
     const byteCount = payload.length + OVERHEAD_BYTES
     if (this.#isClosed || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) return false
     this.#waitingBytes += byteCount

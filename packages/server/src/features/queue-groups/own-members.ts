@@ -4,11 +4,11 @@ import {
   type Asked,
   type GroupMember,
   type GroupMessage,
+  groupIdOf,
   type HandOverMessage,
   type RequestTicket,
-  slotIdOf,
 } from './group-message.js'
-import type { Slot } from './slots.js'
+import type { QueueGroup } from './known-groups.js'
 import type { TaskMessageOf } from './task-message.js'
 
 /** A task without a message id may be sent again for as long as a request waits. Its number is known for that time... */
@@ -19,7 +19,7 @@ const MAX_NUMBERS = 65_536
 export interface OwnMembersContext extends AnswersContext {
   readonly dedupe: DedupeOptions
   readonly now: () => number
-  readonly slots: ReadonlyMap<string, Slot>
+  readonly known: ReadonlyMap<string, QueueGroup>
   /** What a member gets; `undefined`: nothing. */
   readonly delivered: (message: GroupMessage) => GroupMessage | undefined
   /** Notes that a member has to reply to a node. */
@@ -60,30 +60,30 @@ export class OwnMembers {
   }
 
   #answerTo(task: TaskMessageOf<'task'>, node: string): Answer {
-    const { now, slots } = this.#context
+    const { now, known } = this.#context
     const { number, name, messageId, withinMs, term } = task
     // This node stood still, or was taken for gone, while the task was on its way: another node may have it.
     if (term !== undefined && term !== this.#context.term()) return 'late'
-    const slot = slots.get(slotIdOf(name))
-    if (slot === undefined) return 'none'
+    const group = known.get(groupIdOf(name))
+    if (group === undefined) return 'none'
     const numberId = messageId === undefined || !this.#hasIds ? `${node} ${number}` : undefined
     if (numberId !== undefined && this.#numbers.has(numberId, now())) return 'taken'
-    const answer = this.take(slot, task, node, withinMs === undefined ? undefined : { number, withinMs })
+    const answer = this.take(group, task, node, withinMs === undefined ? undefined : { number, withinMs })
     if (answer === 'taken' && numberId !== undefined) this.#numbers.remember(numberId, undefined, now())
     return answer
   }
 
   /** Hands a message of a node to a member of this node, unless one has it already. */
-  take(slot: Slot, message: HandOverMessage, from: string, asked: Asked | undefined): Answer {
+  take(group: QueueGroup, message: HandOverMessage, from: string, asked: Asked | undefined): Answer {
     const { now, delivered, report } = this.#context
     const { messageId } = message
-    if (slot.members.length === 0) return 'none'
-    const id = messageId === undefined ? undefined : `${messageId} ${slot.id}`
+    if (group.members.length === 0) return 'none'
+    const id = messageId === undefined ? undefined : `${messageId} ${group.id}`
     if (id !== undefined && this.#ids.has(id, now())) return 'taken'
     let answer: Answer = 'taken'
     try {
       const changed = delivered(message)
-      if (changed !== undefined) answer = this.#give(slot, changed, from, asked)
+      if (changed !== undefined) answer = this.#give(group, changed, from, asked)
     } catch (error) {
       // A bug, or a hook that failed: the message must not go to another member, who would fail too.
       report(error, 'a message of a queue group could not be handed over')
@@ -93,18 +93,18 @@ export class OwnMembers {
     return answer
   }
 
-  #give(slot: Slot, message: GroupMessage, from: string, asked: Asked | undefined): Answer {
+  #give(group: QueueGroup, message: GroupMessage, from: string, asked: Asked | undefined): Answer {
     const { ticketFor, forget } = this.#context
-    for (let tries = slot.members.length; tries > 0; tries--) {
-      const member = slot.nextMember()
+    for (let tries = group.members.length; tries > 0; tries--) {
+      const member = group.nextMember()
       if (member === undefined) break
       const ticket = asked && ticketFor(member, from, asked)
-      if (member.take(slot.name, message, ticket)) {
+      if (member.take(group.name, message, ticket)) {
         this.handedCount++
         return 'taken'
       }
       if (ticket !== undefined) forget(ticket.id)
     }
-    return slot.members.length > 0 ? 'full' : 'none'
+    return group.members.length > 0 ? 'full' : 'none'
   }
 }

@@ -1,12 +1,12 @@
 import type { Deadline } from '../../kernel/base/deadlines.js'
 import type { Deferred } from '../../kernel/base/deferred.js'
 import type { Asked, HandOverMessage } from './group-message.js'
-import type { Slot } from './slots.js'
+import type { QueueGroup } from './known-groups.js'
 
 /** A message or a request that waits for the answer of another node. */
 export interface PendingHandOver {
   readonly number: number
-  readonly slot: Slot
+  readonly group: QueueGroup
   readonly message: HandOverMessage
   readonly asked: Asked | undefined
   /** Who hands it over is told by then. */

@@ -3,10 +3,10 @@ import { seededRandom } from '../../../../client/test/seeded-random.js'
 import { BrokerHub } from '../../../test/broker-hub.js'
 import { GroupNode, type GroupNodeOptions, type Taken } from '../../../test/group-nodes.js'
 import { runGroupSchedule } from '../../../test/group-schedule.js'
-import type { SlotName } from './group-message.js'
+import type { GroupName } from './group-message.js'
 
-const JOBS: SlotName = { kind: 'listen', group: 'workers', pattern: 'jobs.*' }
-const ANSWERS: SlotName = { kind: 'respond', group: 'responders', pattern: 'sum.*' }
+const JOBS: GroupName = { kind: 'listen', group: 'workers', pattern: 'jobs.*' }
+const ANSWERS: GroupName = { kind: 'respond', group: 'responders', pattern: 'sum.*' }
 
 const nodes: GroupNode[] = []
 let hub = new BrokerHub()
@@ -33,7 +33,7 @@ describe('queue groups', () => {
     for (const node of [a, b, b, c]) await node.record(JOBS, taken)
     await c.record({ ...JOBS, group: 'others' }, taken)
     for (let index = 0; index < 200; index++) await a.publish('jobs.x', `${index}`)
-    const ofWorkers = taken.filter(({ slot }) => slot === 'l workers jobs.*')
+    const ofWorkers = taken.filter(({ group }) => group === 'l workers jobs.*')
     expect(ofWorkers.map(({ text }) => Number(text)).sort((one, other) => one - other)).toEqual([...Array(200).keys()])
     expect(taken).toHaveLength(400)
     // Two of four members are on b.

@@ -6,11 +6,11 @@ import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import type { DedupeOptions } from '../../kernel/ports/dedupe-window.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
-import { type GroupMember, type GroupMessage, type SlotName, slotIdOf } from './group-message.js'
+import { type GroupMember, type GroupMessage, type GroupName, groupIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
+import { type GroupChange, KnownGroups } from './known-groups.js'
 import { OwnMembers } from './own-members.js'
 import { GroupRequests } from './requests.js'
-import { type SlotChange, Slots } from './slots.js'
 import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
 
 export interface QueueGroupsContext {
@@ -81,12 +81,12 @@ const MIN_PAYLOAD_BYTES = 1_024
 export class QueueGroups {
   readonly isSupported: boolean
   readonly context: QueueGroupsContext & typeof DEFAULTS
-  readonly slots = new Slots()
+  readonly known = new KnownGroups()
   readonly deadlines: Deadlines
   readonly ownMembers: OwnMembers
   readonly handOvers: HandOvers
   readonly requests: GroupRequests
-  readonly #table: SharedTable<SlotChange>
+  readonly #table: SharedTable<GroupChange>
   readonly #silencePace = new LogPace(LOG_INTERVAL_MS)
   #memberCount = 0
 
@@ -96,7 +96,7 @@ export class QueueGroups {
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
     this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
-    this.#table = new SharedTable(nodes, this.slots, {
+    this.#table = new SharedTable(nodes, this.known, {
       name: 'groups',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
       batchMs: 0,
@@ -106,7 +106,7 @@ export class QueueGroups {
       dedupe,
       now,
       delivered,
-      slots: this.slots.byId,
+      known: this.known.byId,
       term: () => nodes.attention.look(),
       send: (message, to) => {
         this.send(message, to).catch((error) => this.report(error, 'a hand-over could not be confirmed'))
@@ -116,8 +116,8 @@ export class QueueGroups {
       report: (err, text) => this.report(err, text),
     })
     this.handOvers = new HandOvers(this)
-    this.slots.onMembers = (slot, node) => this.handOvers.joined(slot, node)
-    this.slots.onHeard = (node) => this.handOvers.heard(node)
+    this.known.onMembers = (group, node) => this.handOvers.joined(group, node)
+    this.known.onHeard = (node) => this.handOvers.heard(node)
     this.requests = new GroupRequests(this)
     nodes.onGone((node, hasLeft) => {
       this.handOvers.gone(node, hasLeft)
@@ -140,14 +140,14 @@ export class QueueGroups {
    * Adds a member. All nodes know it when this returns or resolves.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`; it is then not a member.
    */
-  join(name: SlotName, member: GroupMember): MaybePromise<void> {
+  join(name: GroupName, member: GroupMember): MaybePromise<void> {
     this.assertSupported()
-    const slot = this.slots.obtain(name)
-    slot.members.push(member)
+    const group = this.known.obtain(name)
+    group.members.push(member)
     this.#memberCount++
-    this.handOvers.joined(slot, this.context.node)
+    this.handOvers.joined(group, this.context.node)
     if (!this.context.broker.capabilities.manyNodes) return
-    this.#table.changed(slot.id)
+    this.#table.changed(group.id)
     return this.#table.whenKnown().catch((error: unknown) => {
       this.leave(name, member)
       throw error
@@ -155,14 +155,14 @@ export class QueueGroups {
   }
 
   /** Removes a member. It gets nothing after the call. */
-  leave(name: SlotName, member: GroupMember): void {
-    const slot = this.slots.byId.get(slotIdOf(name))
-    const index = slot?.members.indexOf(member) ?? -1
-    if (slot === undefined || index < 0) return
-    slot.members.splice(index, 1)
+  leave(name: GroupName, member: GroupMember): void {
+    const group = this.known.byId.get(groupIdOf(name))
+    const index = group?.members.indexOf(member) ?? -1
+    if (group === undefined || index < 0) return
+    group.members.splice(index, 1)
     this.#memberCount--
-    this.#table.changed(slot.id)
-    this.slots.prune(slot)
+    this.#table.changed(group.id)
+    this.known.prune(group)
   }
 
   /** @throws {WebMQError} `E_UNSUPPORTED` */
@@ -215,14 +215,14 @@ export class QueueGroups {
   stats(): QueueGroupStats {
     const handOvers = this.handOvers.stats()
     return {
-      groupCount: this.slots.byId.size,
+      groupCount: this.known.byId.size,
       memberCount: this.#memberCount,
       peerCount: this.context.nodes.stats().peerCount,
       handedCount: this.ownMembers.handedCount,
       ...handOvers,
       missedCount: handOvers.missedCount + this.ownMembers.failedCount,
       requestCount: this.requests.waitingCount,
-      droppedCount: this.slots.droppedCount,
+      droppedCount: this.known.droppedCount,
     }
   }
 

@@ -5,8 +5,8 @@ import { type Deferred, deferred } from '../../kernel/base/deferred.js'
 import { andThen, catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Reply, TakenRequest } from '../../kernel/publishing/requests.js'
 import type { Asked, GroupMember, GroupMessage, RequestTicket } from './group-message.js'
+import type { QueueGroup } from './known-groups.js'
 import type { QueueGroups } from './queue-groups.js'
-import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
 
 /** Most requests of this node without a reply, and most that this node has to reply to. */
@@ -54,9 +54,9 @@ export class GroupRequests {
   /** See {@link Responders.ask}. */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
     this.#groups.assertSupported()
-    const { slots, handOvers, deadlines, context } = this.#groups
-    const slot = mostSpecific(slots.match('respond', message.key))
-    if (slot === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
+    const { known, handOvers, deadlines, context } = this.#groups
+    const group = mostSpecific(known.match('respond', message.key))
+    if (group === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
     if (this.#waiting.size >= MAX_REQUESTS) {
       throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_REQUESTS} requests of this server wait for a reply` })
     }
@@ -72,7 +72,7 @@ export class GroupRequests {
       return { reply: reply.promise }
     }
     return catching(
-      () => andThen(handOvers.handOver(slot, message, asked), taken),
+      () => andThen(handOvers.handOver(group, message, asked), taken),
       (error) => {
         this.#end(number)
         throw error
@@ -173,13 +173,13 @@ export function errorReply(code: string, message: string): Reply {
 }
 
 /** One group of responders gets a request: that of the pattern with the fewest wildcards, then the first by name. */
-function mostSpecific(slots: readonly Slot[]): Slot | undefined {
-  let best: Slot | undefined
-  for (const slot of slots) if (best === undefined || rankOf(slot) < rankOf(best)) best = slot
+function mostSpecific(groups: readonly QueueGroup[]): QueueGroup | undefined {
+  let best: QueueGroup | undefined
+  for (const group of groups) if (best === undefined || rankOf(group) < rankOf(best)) best = group
   return best
 }
 
-function rankOf({ name, id }: Slot): string {
+function rankOf({ name, id }: QueueGroup): string {
   const words = name.pattern.split('.')
   const hashes = words.filter((word) => word === '#').length
   const stars = words.filter((word) => word === '*').length

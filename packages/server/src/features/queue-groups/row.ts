@@ -7,7 +7,7 @@ import { noLongerGranted } from '../../kernel/session/handlers/auth.js'
 import type { Session } from '../../kernel/session/session.js'
 import type { Feature } from '../feature.js'
 import { ConnectionGroups, type ConnectionGroupsContext } from './connection.js'
-import type { SlotName } from './group-message.js'
+import type { GroupName } from './group-message.js'
 import { GroupedBroker } from './grouped-broker.js'
 import { LocalMember } from './local-member.js'
 import { type QueueGroupStats, QueueGroups, type QueueGroupsContext } from './queue-groups.js'
@@ -56,7 +56,7 @@ export const queueGroups = {
       } satisfies Responders,
       /** The same broker, whose publishes reach members too. */
       withMembers: (broker: Broker): Broker => new GroupedBroker(broker, groups),
-      join: (name: SlotName, handler: LocalHandler) => joinLocally(groups, name, handler),
+      join: (name: GroupName, handler: LocalHandler) => joinLocally(groups, name, handler),
     }
   },
 } satisfies Feature<Context, QueueGroupStats>
@@ -95,7 +95,7 @@ class ConnectionMemberships {
  * Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`.
  */
-async function joinLocally(groups: QueueGroups, name: SlotName, handler: LocalHandler): Promise<() => void> {
+async function joinLocally(groups: QueueGroups, name: GroupName, handler: LocalHandler): Promise<() => void> {
   const { logger, maxPayloadBytes } = groups.context
   const pace = new LogPace(REFUSED_LOG_INTERVAL_MS)
   const member = new LocalMember(groups, maxPayloadBytes, handler, (err, key, isOwn) => {

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { BrokerHub, type HubBroker } from '../../../test/broker-hub.js'
 import { GroupNode, type GroupNodeOptions, type Taken } from '../../../test/group-nodes.js'
-import type { SlotName } from './group-message.js'
+import type { GroupName } from './group-message.js'
 
 // Symptom: a publish was answered `ok`, and nobody of a group with connected members got it. Cause: "has no member" and "has
 // members whose node did not answer" were one outcome.
 
-const JOBS: SlotName = { kind: 'listen', group: 'workers', pattern: 'jobs.*' }
-const ANSWERS: SlotName = { kind: 'respond', group: 'responders', pattern: 'sum.*' }
+const JOBS: GroupName = { kind: 'listen', group: 'workers', pattern: 'jobs.*' }
+const ANSWERS: GroupName = { kind: 'respond', group: 'responders', pattern: 'sum.*' }
 /** Deadlines are late by up to 50 ms, which must not look like a pause. */
 const ANSWER_MS = 300
 /** Longer than a node takes that is not silent, on a busy machine too. */

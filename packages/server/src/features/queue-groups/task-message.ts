@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isGroup, isKey, isMessageId, isPattern } from 'webmq-client/protocol'
 import { type Fields, isCount, listOf, type NodeMessage } from '../nodes/index.js'
-import type { SlotKind, SlotName } from './group-message.js'
+import type { GroupKind, GroupName } from './group-message.js'
 
 /** A message between two nodes about a message for a queue group. */
 export type TaskMessage =
@@ -9,7 +9,7 @@ export type TaskMessage =
   | {
       readonly kind: 'task'
       readonly number: number
-      readonly name: SlotName
+      readonly name: GroupName
       readonly key: string
       readonly isBinary: boolean
       readonly messageId: string | undefined
@@ -77,12 +77,12 @@ export function taskMessageFrom({ kind, fields, payload }: NodeMessage): TaskMes
   }
 }
 
-export function nameItem({ kind, group, pattern }: SlotName): readonly [string, string, string] {
+export function nameItem({ kind, group, pattern }: GroupName): readonly [string, string, string] {
   return [kind, group, pattern]
 }
 
 /** Reads the name of a queue group; `undefined` when it is malformed. */
-export function nameFrom(item: unknown): SlotName | undefined {
+export function nameFrom(item: unknown): GroupName | undefined {
   if (!Array.isArray(item)) return undefined
   const [kind, group, pattern] = item as unknown[]
   if (!isKind(kind) || typeof group !== 'string' || !isGroup(group)) return undefined
@@ -90,7 +90,7 @@ export function nameFrom(item: unknown): SlotName | undefined {
   return { kind, group, pattern }
 }
 
-function isKind(value: unknown): value is SlotKind {
+function isKind(value: unknown): value is GroupKind {
   return value === 'listen' || value === 'respond'
 }
 

@@ -8,7 +8,7 @@ import type { FeatureVerbs, MessageOf } from '../../kernel/session/handlers/hand
 import { assertRoom } from '../../kernel/session/listen-room.js'
 import type { Session } from '../../kernel/session/session.js'
 import type { ConnectionGroups } from './connection.js'
-import type { SlotName } from './group-message.js'
+import type { GroupName } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 
 /** An error is a code and a sentence. */
@@ -36,7 +36,7 @@ export function groupVerbs(
       handle: (session, { observer }, message) => {
         const own = memberships.of(session)
         assertMayJoin(groups, session, own, message)
-        const name = slotNameOf(message)
+        const name = groupNameOf(message)
         const isNew = !own.has(name)
         const live = () => {
           if (session.isClosed) return
@@ -50,7 +50,7 @@ export function groupVerbs(
     leave: {
       handle: (session, { observer }, message) => {
         const { id, pattern } = message
-        if (memberships.known(session)?.leave(slotNameOf(message)) !== true)
+        if (memberships.known(session)?.leave(groupNameOf(message)) !== true)
           throw refusalOf('E_NOT_LISTENING', { detail: pattern })
         session.reply({ verb: 'ok', id })
         observer?.unlistened?.(session, pattern)
@@ -98,7 +98,7 @@ export function groupVerbs(
   }
 }
 
-function slotNameOf({ group = '', pattern, respond }: MessageOf<'listen'> | MessageOf<'unlisten'>): SlotName {
+function groupNameOf({ group = '', pattern, respond }: MessageOf<'listen'> | MessageOf<'unlisten'>): GroupName {
   return { kind: respond === true ? 'respond' : 'listen', group, pattern }
 }
 
@@ -119,7 +119,7 @@ function assertMayJoin(
   }
   assertPatternWords(pattern, session.limits, refusalOf)
   assertMayListen(session, pattern)
-  if (!own.has(slotNameOf(message))) assertRoom(session, pattern)
+  if (!own.has(groupNameOf(message))) assertRoom(session, pattern)
 }
 
 /** @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`. */

@@ -1,5 +1,4 @@
 import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../../doors/options/options.js'
-import type { ResolvedOptions } from '../../doors/options/server-options.js'
 import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
@@ -198,7 +197,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     })
   const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
     addListener(pattern, { handler, onGap })
-  const isLogged = (key: string) => broker.logs(key)
+  const isLogged = (key: string) => broker.logs?.(key) === true
   const retained = retainRulesOf(options)
   const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
   const streams = FEATURES.streams.open({

@@ -2,13 +2,13 @@ import { refusalOf } from 'webmq-client/protocol'
 import { Router } from '../../kernel/patterns/router.js'
 import type { GroupId } from '../../kernel/ports/transport.js'
 import { isCount, type TableChange, type TableEntries } from '../nodes/index.js'
-import { type GroupMember, type SlotKind, type SlotName, slotIdOf } from './group-message.js'
+import { type GroupKind, type GroupMember, type GroupName, groupIdOf } from './group-message.js'
 import type { Candidate } from './pick-node.js'
 import { nameFrom, nameItem } from './task-message.js'
 
 /** A queue group that has members, here or on other nodes. */
-export class Slot {
-  readonly name: SlotName
+export class QueueGroup {
+  readonly name: GroupName
   readonly id: string
   /** Number of its pattern in the table of patterns. */
   readonly route: GroupId
@@ -16,9 +16,9 @@ export class Slot {
   readonly remote = new Map<string, number>()
   #next = 0
 
-  constructor(name: SlotName, route: GroupId) {
+  constructor(name: GroupName, route: GroupId) {
     this.name = name
-    this.id = slotIdOf(name)
+    this.id = groupIdOf(name)
     this.route = route
   }
 
@@ -47,11 +47,11 @@ export class Slot {
 }
 
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
-const MAX_SLOTS = 65_536
+const MAX_GROUPS = 65_536
 
-export interface SlotChange extends TableChange {
+export interface GroupChange extends TableChange {
   readonly node: string
-  readonly name: SlotName
+  readonly name: GroupName
   /** Its members; 0: none any more. */
   readonly count: number
 }
@@ -60,14 +60,14 @@ export interface SlotChange extends TableChange {
  * The queue groups that this node knows: those of its own members, and those that other nodes have told. Between nodes, an
  * entry of a queue group is the number of members that a node has of it.
  */
-export class Slots implements TableEntries<SlotChange> {
+export class KnownGroups implements TableEntries<GroupChange> {
   readonly #router = new Router()
-  readonly byId = new Map<string, Slot>()
-  readonly #byRoute = new Map<GroupId, Slot[]>()
+  readonly byId = new Map<string, QueueGroup>()
+  readonly #byRoute = new Map<GroupId, QueueGroup[]>()
   /** Queue groups of other nodes above the limit. */
   droppedCount = 0
   /** Another node has told of members of a queue group. */
-  onMembers: ((slot: Slot, node: string) => void) | undefined
+  onMembers: ((group: QueueGroup, node: string) => void) | undefined
   /** A node that did not answer has been heard. */
   onHeard: ((node: string) => void) | undefined
 
@@ -75,40 +75,40 @@ export class Slots implements TableEntries<SlotChange> {
    * The queue groups of a kind whose pattern matches the key.
    * Cost: one look-up for a key that was seen lately; nothing while there are none.
    */
-  match(kind: SlotKind, key: string): readonly Slot[] {
-    if (this.byId.size === 0) return NO_SLOTS
+  match(kind: GroupKind, key: string): readonly QueueGroup[] {
+    if (this.byId.size === 0) return NO_GROUPS
     const routes = this.#router.match(key)
-    if (routes.length === 0) return NO_SLOTS
-    const found: Slot[] = []
+    if (routes.length === 0) return NO_GROUPS
+    const found: QueueGroup[] = []
     for (const route of routes) {
-      for (const slot of this.#byRoute.get(route) ?? NO_SLOTS) if (slot.name.kind === kind) found.push(slot)
+      for (const group of this.#byRoute.get(route) ?? NO_GROUPS) if (group.name.kind === kind) found.push(group)
     }
     return found
   }
 
   /**
    * The queue group with this name; a new one if there is none.
-   * @throws {WebMQError} `E_LISTEN_LIMIT` when there are {@link MAX_SLOTS}.
+   * @throws {WebMQError} `E_LISTEN_LIMIT` when there are {@link MAX_GROUPS}.
    */
-  obtain(name: SlotName): Slot {
-    const known = this.byId.get(slotIdOf(name))
+  obtain(name: GroupName): QueueGroup {
+    const known = this.byId.get(groupIdOf(name))
     if (known !== undefined) return known
-    if (this.byId.size >= MAX_SLOTS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_SLOTS} queue groups` })
-    const slot = new Slot(name, this.#router.add(name.pattern).group)
-    this.byId.set(slot.id, slot)
-    const others = this.#byRoute.get(slot.route)
-    if (others === undefined) this.#byRoute.set(slot.route, [slot])
-    else others.push(slot)
-    return slot
+    if (this.byId.size >= MAX_GROUPS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_GROUPS} queue groups` })
+    const group = new QueueGroup(name, this.#router.add(name.pattern).group)
+    this.byId.set(group.id, group)
+    const others = this.#byRoute.get(group.route)
+    if (others === undefined) this.#byRoute.set(group.route, [group])
+    else others.push(group)
+    return group
   }
 
   /** Forgets a queue group that nobody is a member of; does nothing for another. */
-  prune(slot: Slot): void {
-    if (slot.members.length > 0 || slot.remote.size > 0 || !this.byId.delete(slot.id)) return
-    this.#router.remove(slot.name.pattern)
-    const others = (this.#byRoute.get(slot.route) ?? NO_SLOTS).filter((other) => other !== slot)
-    if (others.length > 0) this.#byRoute.set(slot.route, others)
-    else this.#byRoute.delete(slot.route)
+  prune(group: QueueGroup): void {
+    if (group.members.length > 0 || group.remote.size > 0 || !this.byId.delete(group.id)) return
+    this.#router.remove(group.name.pattern)
+    const others = (this.#byRoute.get(group.route) ?? NO_GROUPS).filter((other) => other !== group)
+    if (others.length > 0) this.#byRoute.set(group.route, others)
+    else this.#byRoute.delete(group.route)
   }
 
   *ids(): Iterable<string> {
@@ -116,27 +116,27 @@ export class Slots implements TableEntries<SlotChange> {
   }
 
   entryText(id: string): string | undefined {
-    const slot = this.byId.get(id)
-    return slot === undefined || slot.members.length === 0 ? undefined : changeText(slot.name, slot.members.length)
+    const group = this.byId.get(id)
+    return group === undefined || group.members.length === 0 ? undefined : changeText(group.name, group.members.length)
   }
 
   removalText(id: string): string {
-    return changeText(slotNameOf(id), 0)
+    return changeText(groupNameOf(id), 0)
   }
 
-  decode(item: unknown, node: string): SlotChange | undefined {
+  decode(item: unknown, node: string): GroupChange | undefined {
     const name = nameFrom(item)
     const count = Array.isArray(item) ? item[3] : undefined
-    return name !== undefined && isCount(count) ? { id: slotIdOf(name), node, name, count } : undefined
+    return name !== undefined && isCount(count) ? { id: groupIdOf(name), node, name, count } : undefined
   }
 
-  apply({ node, name, id, count }: SlotChange): void {
+  apply({ node, name, id, count }: GroupChange): void {
     try {
       if (count === 0) this.remove(node, id)
       else {
-        const slot = this.obtain(name)
-        slot.remote.set(node, count)
-        this.onMembers?.(slot, node)
+        const group = this.obtain(name)
+        group.remote.set(node, count)
+        this.onMembers?.(group, node)
       }
     } catch {
       // Too many: counted and shown.
@@ -153,23 +153,23 @@ export class Slots implements TableEntries<SlotChange> {
   }
 
   remove(node: string, id: string): void {
-    const slot = this.byId.get(id)
-    if (slot?.remote.delete(node)) this.prune(slot)
+    const group = this.byId.get(id)
+    if (group?.remote.delete(node)) this.prune(group)
   }
 
-  /** Another node has no members any more. Cost: O(slots). */
+  /** Another node has no members any more. Cost: O(groups). */
   removeNode(node: string): void {
-    for (const slot of [...this.byId.values()]) if (slot.remote.delete(node)) this.prune(slot)
+    for (const group of [...this.byId.values()]) if (group.remote.delete(node)) this.prune(group)
   }
 }
 
-const NO_SLOTS: readonly Slot[] = []
+const NO_GROUPS: readonly QueueGroup[] = []
 
-function changeText(name: SlotName, count: number): string {
+function changeText(name: GroupName, count: number): string {
   return JSON.stringify([...nameItem(name), count])
 }
 
-function slotNameOf(id: string): SlotName {
+function groupNameOf(id: string): GroupName {
   const [letter, group = '', ...pattern] = id.split(' ')
   return { kind: letter === 'l' ? 'listen' : 'respond', group, pattern: pattern.join(' ') }
 }
