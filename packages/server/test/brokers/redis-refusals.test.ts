@@ -20,8 +20,8 @@ describe('address of a redis broker', () => {
     ['redis://h?ca=file', 'unknown parameter'],
     ['rediss+cluster://h?sentinelPassword=x', 'unknown parameter'],
     ['redis://:%zz@h', 'encoded'],
-  ])('does not take %s', async (broker, why) => {
-    await expect(createRedisBroker({ ...OPTIONS, broker, brokerNamespace: 'x' })).rejects.toThrow(why)
+  ])('does not take %s', (broker, why) => {
+    expect(() => createRedisBroker({ ...OPTIONS, broker, brokerNamespace: 'x' })).toThrow(why)
   })
 })
 
@@ -42,7 +42,7 @@ describe('redis broker with a server of its own', () => {
   const at = (credentials: string) => service.url.replace('redis://', `redis://${credentials}@`)
 
   const startError = async (broker: string, options: Partial<AddressedBrokerOptions> = {}) => {
-    const node: Broker = await createRedisBroker({ ...OPTIONS, broker, brokerNamespace: freshNamespace(), ...options })
+    const node: Broker = createRedisBroker({ ...OPTIONS, broker, brokerNamespace: freshNamespace(), ...options })
     try {
       await node.start(createSink())
     } catch (error) {

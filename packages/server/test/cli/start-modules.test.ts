@@ -23,7 +23,7 @@ const OTHERS = [
   /dist\/adapters\/brokers\/(?!memory\/|log\/)/,
   /dist\/adapters\/transports\/(ws|response-body)\//,
   /dist\/adapters\/transports\/(certificates|packaged)\.js/,
-  /dist\/doors\/http\/api\/(?!statuses\.js)/,
+  /dist\/doors\/http\/api\/(?!(statuses|operator-shapes)\.js)/,
   /dist\/kernel\/node\/metrics\/(table|of-process)\.js/,
   /dist\/doors\/cli\/(doctor|top)\/(?!flags\.js)/,
   /dist\/doors\/cli\/completion\/(?!shells\.js)/,
