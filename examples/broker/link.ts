@@ -21,8 +21,8 @@ const POLL_MS = 250
 const CHUNK_BYTES = 65_536
 
 /**
- * One open file. Its lines are messages (`L` logged, `M` not: a time and an envelope), epochs (`E`: an id, the sign), and
- * signs (`S`). The number of a line is its offset. Nodes append, which the system does in one order, and read what is new.
+ * One open file. Its lines are messages (`L` logged, `M` not: a time and an envelope), epochs (`E`: an id, the mark), and
+ * marks (`S`). The number of a line is its offset. Nodes append, which the system does in one order, and read what is new.
  */
 export class FileLink implements Link, LinkLog {
   readonly log = this
@@ -45,7 +45,7 @@ export class FileLink implements Link, LinkLog {
   /** Lines that were read before `follow` began anew: what is not logged has been delivered. */
   #seenCount = 0
   #epoch = { id: '', offset: 0, fingerprint: 0 }
-  #sign = ''
+  #mark = ''
   #follower: LogFollower | undefined
   #followsAfter = 0
 
@@ -112,12 +112,12 @@ export class FileLink implements Link, LinkLog {
 
   risk = () => Promise.resolve('the file is not synced: a machine that fails loses its last messages')
 
-  async isSigned(): Promise<boolean> {
+  async isMarked(): Promise<boolean> {
     await this.#read()
-    return this.#sign === this.#rules
+    return this.#mark === this.#rules
   }
 
-  unsign = () => this.#append('S -')
+  unmark = () => this.#append('S -')
 
   async begin(): Promise<void> {
     await this.#append(`E ${newEpoch()} ${this.#rules}`)
@@ -191,7 +191,7 @@ export class FileLink implements Link, LinkLog {
     const fingerprint = fingerprintOfText(line)
     const [kind, one = '', two = ''] = line.split(' ')
     if (kind === 'E') this.#epoch = { id: one, offset, fingerprint }
-    if (kind === 'E' || kind === 'S') this.#sign = kind === 'E' ? two : one
+    if (kind === 'E' || kind === 'S') this.#mark = kind === 'E' ? two : one
     const follower = offset > this.#followsAfter ? this.#follower : undefined
     if (kind === 'L') {
       if (follower === undefined) return

@@ -186,8 +186,8 @@ export class ModelLink implements Link, LinkLog {
   }
 
   risk = () => Promise.resolve(undefined)
-  isSigned = () => Promise.resolve(true)
-  unsign = () => Promise.resolve()
+  isMarked = () => Promise.resolve(true)
+  unmark = () => Promise.resolve()
   begin = () => Promise.resolve()
 
   appended(): void {

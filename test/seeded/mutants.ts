@@ -119,9 +119,9 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'a log is followed by nodes that do not know which keys it lacks (ADR 53)',
     'rabbitmq, other rules',
-    `${REMOTE}/signed-log.ts`,
-    'this.isSigned = await link.isSigned()',
-    'this.isSigned = true || (await link.isSigned())',
+    `${REMOTE}/marked-log.ts`,
+    'this.isMarked = await link.isMarked()',
+    'this.isMarked = true || (await link.isMarked())',
   ),
   mutant(
     'a node that does not answer has no members any more (ADR 73)',
@@ -152,16 +152,16 @@ export const MUTANTS: readonly Mutant[] = [
     "return epoch === '' && offset < 0",
   ),
   mutant(
-    'the sign that RabbitMQ was not restarted always counts as set (ADR 52)',
+    'the mark that RabbitMQ was not restarted always counts as set (ADR 52)',
     'rabbitmq',
-    'packages/broker-rabbitmq/src/log-signs.ts',
+    'packages/broker-rabbitmq/src/log-marks.ts',
     'return this.#declared(epoch, false)',
     "return Promise.resolve(epoch !== '')",
   ),
   mutant(
-    'the sign that all servers of NATS were not restarted always counts as set (ADR 52)',
+    'the mark that all servers of NATS were not restarted always counts as set (ADR 52)',
     'nats',
-    `${NATS}/restart-sign.ts`,
+    `${NATS}/restart-mark.ts`,
     'return delivered.consumer_seq > 0',
     'return delivered.consumer_seq >= 0',
   ),

@@ -108,7 +108,7 @@ export class GenerationGuard {
 
   /**
    * Begins another generation; resolves to the reason to give up the link.
-   * @param rules Signs the log with them; default: its sign stays.
+   * @param rules Marks the log with them; default: its mark stays.
    */
   async end({ generation }: LogState, rules?: string): Promise<Error> {
     await this.#stream.beginGeneration(generation + 1, rules)

@@ -2,7 +2,7 @@ import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstr
 import { WebMQError } from 'webmq-client/protocol'
 import { newEpoch, type RemoteBrokerOptions } from 'webmq-server/brokers'
 import { explained, JETSTREAM_REASONS, type JetStreamClient, reasonOf } from './jetstream-errors.js'
-import { RestartSign } from './restart-sign.js'
+import { RestartMark } from './restart-mark.js'
 import { describe, descriptionOf, generationTextOf, type StreamDescription } from './stream-description.js'
 import { fingerprintOfStored, nanosecondsOf } from './stream-message.js'
 import { disjointSubjects, type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
@@ -48,8 +48,8 @@ export class LogStream {
   readonly #client: JetStreamClient
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
-  readonly #sign: RestartSign
-  /** A sign that the description will name. */
+  readonly #mark: RestartMark
+  /** A mark that the description will name. */
   #nextRun: string | undefined
 
   constructor(client: JetStreamClient, options: LogStreamOptions) {
@@ -57,7 +57,7 @@ export class LogStream {
     this.#client = client
     this.#subjects = client.subjects
     this.#options = options
-    this.#sign = new RestartSign(client, this.name)
+    this.#mark = new RestartMark(client, this.name)
   }
 
   /**
@@ -86,7 +86,7 @@ export class LogStream {
   /** As {@link SharedLog.risk}. No client is told the server's `sync_interval`. */
   async risk(): Promise<string | undefined> {
     const count = (await this.#find())?.config.num_replicas ?? MIN_SAFE_REPLICAS
-    const { refusal } = this.#sign
+    const { refusal } = this.#mark
     if (refusal !== undefined) return `no restart of JetStream is seen that no node outlives: ${refusal}`
     if (count >= MIN_SAFE_REPLICAS) return undefined
     const replicas = count === 1 ? 'one replica' : `${count} replicas`
@@ -105,12 +105,12 @@ export class LogStream {
   /** Whether JetStream was restarted since a node has last said that the stream is whole. */
   async isNewRun({ run }: LogState): Promise<boolean> {
     const serverRun = this.#serverRun
-    return serverRun === undefined ? !(await this.#sign.isSet(run)) : serverRun !== run
+    return serverRun === undefined ? !(await this.#mark.isSet(run)) : serverRun !== run
   }
 
   /** Whether the next restart will be seen. Otherwise each start of a node would be taken for one. */
   async seesRestarts(): Promise<boolean> {
-    this.#nextRun ??= this.#serverRun ?? (await this.#sign.set())
+    this.#nextRun ??= this.#serverRun ?? (await this.#mark.set())
     return this.#nextRun !== ''
   }
 
@@ -122,8 +122,8 @@ export class LogStream {
     )
   }
 
-  /** As {@link LinkLog.unsign}. */
-  async unsign(): Promise<void> {
+  /** As {@link LinkLog.unmark}. */
+  async unmark(): Promise<void> {
     try {
       const found = await this.#find()
       const described = found && descriptionOf(found)
@@ -142,7 +142,7 @@ export class LogStream {
 
   async #describe(textOf: (found: StreamDescription, run: string) => string, rules?: string): Promise<void> {
     try {
-      const run = this.#serverRun ?? this.#nextRun ?? (await this.#sign.set())
+      const run = this.#serverRun ?? this.#nextRun ?? (await this.#mark.set())
       this.#nextRun = undefined
       const found = await this.#find()
       if (found === undefined) return
@@ -151,7 +151,7 @@ export class LogStream {
       const description = describe(this.#subjects.prefix, changed)
       if (description === found.config.description) return
       await this.#client.manager.streams.update(this.name, { description })
-      if (this.#serverRun === undefined && former.run !== '') this.#sign.remove(former.run)
+      if (this.#serverRun === undefined && former.run !== '') this.#mark.remove(former.run)
     } catch (cause) {
       throw explained(cause, this.#client)
     }

@@ -87,12 +87,12 @@ export class NatsLog implements LinkLog, FollowOwner {
     return this.#stream.risk()
   }
 
-  async isSigned(): Promise<boolean> {
+  async isMarked(): Promise<boolean> {
     return (await this.#stream.state()).rules === this.#stream.rules
   }
 
-  unsign(): Promise<void> {
-    return this.#stream.unsign()
+  unmark(): Promise<void> {
+    return this.#stream.unmark()
   }
 
   begin(): Promise<never> {

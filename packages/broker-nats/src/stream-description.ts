@@ -11,7 +11,7 @@ export interface StreamDescription {
   readonly generation: number
   /** The generation, as the description has it; '' for the first one. */
   readonly generationText: string
-  /** Sign of the log: a hash of the rules that all nodes have had since the epoch began; '' when nobody knows. */
+  /** Mark of the log: a hash of the rules that all nodes have had since the epoch began; '' when nobody knows. */
   readonly rules: string
   /** The run of the server in which a node has last said that the stream is whole; '' when none has. */
   readonly run: string

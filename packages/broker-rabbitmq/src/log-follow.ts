@@ -17,7 +17,7 @@ import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { RestartSign, RulesSign } from './log-signs.js'
+import { RestartMark, RulesMark } from './log-marks.js'
 import { findStart } from './log-start.js'
 
 /**
@@ -53,9 +53,9 @@ export class LogFollow implements LinkLog {
   readonly #cursor: LogCursor
   readonly #log: LogReadOptions
   readonly #records: EpochWriter
-  readonly #sign: RestartSign
-  readonly #rules: RulesSign
-  /** Not signed, as far as this node knows; another one may have begun the next epoch since. */
+  readonly #mark: RestartMark
+  readonly #rules: RulesMark
+  /** Not marked, as far as this node knows; another one may have begun the next epoch since. */
   #askedEpoch = ''
   /** The log is whole, as far as any node knows. */
   #isConfirmed = false
@@ -98,12 +98,12 @@ export class LogFollow implements LinkLog {
     this.#log = log
     this.#records = records
     const { context, history } = options
-    this.#sign = new RestartSign(publishing, context.namespace)
-    this.#rules = new RulesSign(publishing, context.namespace, history.history)
+    this.#mark = new RestartMark(publishing, context.namespace)
+    this.#rules = new RulesMark(publishing, context.namespace, history.history)
   }
 
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    const { start, untilOffset } = await findStart(this.#log, this.#records, this.#sign, this.#cursor, after)
+    const { start, untilOffset } = await findStart(this.#log, this.#records, this.#mark, this.#cursor, after)
     if (this.#isStopped()) return
     this.#follower = follower
     this.#epoch = start.epoch
@@ -128,17 +128,17 @@ export class LogFollow implements LinkLog {
    * end may be lost.
    */
   async #confirm(isKnown: boolean): Promise<void> {
-    const sign = this.#sign
+    const mark = this.#mark
     const records = this.#records
     const cursor = this.#cursor
     cursor.isConfirmed = isKnown
     while (!this.#isStopped()) {
       const { epoch } = cursor
       if (records.candidates.has(epoch)) await this.#rules.set(epoch)
-      if (isKnown || records.candidates.has(epoch)) await sign.set(epoch)
-      else if (!(await sign.isSet(epoch))) {
+      if (isKnown || records.candidates.has(epoch)) await mark.set(epoch)
+      else if (!(await mark.isSet(epoch))) {
         records.write({ asks: epoch })
-        if (!(await sign.isSetInTime(epoch))) {
+        if (!(await mark.isSetInTime(epoch))) {
           await this.#beginAnother(epoch)
           continue
         }
@@ -153,15 +153,15 @@ export class LogFollow implements LinkLog {
     const untilOffset = await this.#records.locate(epoch)
     const continued = this.#continueTo(untilOffset)
     if (this.#cursor.seenOffset < untilOffset) await continued
-    await this.#sign.remove(epoch)
+    await this.#mark.remove(epoch)
   }
 
-  isSigned(): Promise<boolean> {
+  isMarked(): Promise<boolean> {
     this.#askedEpoch = this.#cursor.epoch
     return this.#rules.isSet(this.#askedEpoch)
   }
 
-  unsign(): Promise<void> {
+  unmark(): Promise<void> {
     return this.#rules.remove()
   }
 
@@ -193,7 +193,7 @@ export class LogFollow implements LinkLog {
       risks.push(
         `the address names one server: unless the stream ${this.#log.queue} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`,
       )
-    const { refusal } = this.#sign
+    const { refusal } = this.#mark
     if (refusal !== undefined) risks.push(`no restart of RabbitMQ is seen that no node outlives: ${refusal}`)
     return risks.length === 0 ? undefined : risks.join('; ')
   }
@@ -217,7 +217,7 @@ export class LogFollow implements LinkLog {
       if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1, fingerprint)
       this.#cursor.saw(offset, epochRecord.nonce)
       if (this.#isConfirmed && epochRecord.asks === this.#cursor.epoch)
-        this.#sign.set(epochRecord.asks).catch(this.#log.lost)
+        this.#mark.set(epochRecord.asks).catch(this.#log.lost)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
     // Unless it was a message.

@@ -17,7 +17,7 @@ export interface EpochRecord {
   readonly candidate?: string | undefined
   /** An epoch that has ended: the node has seen what the log no longer has. The candidate follows it. */
   readonly denies?: string | undefined
-  /** An epoch whose restart sign is missing: nodes that have followed the log set it. */
+  /** An epoch whose restart mark is missing: nodes that have followed the log set it. */
   readonly asks?: string | undefined
 }
 

@@ -3,7 +3,7 @@ import type { EpochWriter } from './epoch-writer.js'
 import { type LogReadOptions, readLog, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
-import type { RestartSign } from './log-signs.js'
+import type { RestartMark } from './log-marks.js'
 
 /** Where a link begins to follow the log. */
 interface LogStart {
@@ -16,7 +16,7 @@ interface LogStart {
 export async function findStart(
   log: LogReadOptions,
   records: EpochWriter,
-  sign: RestartSign,
+  mark: RestartMark,
   cursor: LogCursor,
   after: Position | undefined,
 ): Promise<{ start: LogStart; untilOffset: number }> {
@@ -29,7 +29,7 @@ export async function findStart(
   }
   if (state === 'unknown') return { start: await begin(log, cursor, untilOffset, false), untilOffset }
   const denied = await records.locate(cursor.epoch)
-  await sign.remove(cursor.epoch)
+  await mark.remove(cursor.epoch)
   return { start: await begin(log, cursor, denied, true), untilOffset: denied }
 }
 

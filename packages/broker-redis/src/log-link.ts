@@ -31,7 +31,7 @@ export class LogLink implements LinkLog {
   readonly #channel: Buffer
   #reader: LogReader | undefined
   #isOverhearing = false
-  /** Why the server does not let a node without history remove the sign of the log. */
+  /** Why the server does not let a node without history remove the mark of the log. */
   #signRefusal: string | undefined
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
@@ -73,11 +73,11 @@ export class LogLink implements LinkLog {
       })
   }
 
-  async isSigned(): Promise<boolean> {
+  async isMarked(): Promise<boolean> {
     return (await this.#server.ask((redis) => redis.hget(this.#log.state, 'rules'))) === this.#log.rules
   }
 
-  async unsign(): Promise<void> {
+  async unmark(): Promise<void> {
     await this.#server.ask((redis) => redis.hset(this.#log.state, 'rules', ''))
   }
 

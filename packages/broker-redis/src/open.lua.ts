@@ -16,7 +16,7 @@ local NODE_OFFSET = ARGV[5]
 local NODE_TIME = ARGV[6]
 -- For so long the node has not followed the log, in ms; '' when it never has.
 local NODE_AWAY_MS = tonumber(ARGV[7])
--- '1' when the node has let others come first; '2' to begin another epoch unless the log is signed with the rules.
+-- '1' when the node has let others come first; '2' to begin another epoch unless the log is marked with the rules.
 local IS_LAST_CALL = ARGV[8]
 -- The script for other programs.
 local PUBLISH_SCRIPT = ARGV[9]

@@ -68,7 +68,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'adapters/brokers/remote/opened-sockets.ts #sockets': 'those of one link',
   'adapters/brokers/remote/retained-copies.ts #records': 'twice the retained messages',
   'adapters/brokers/remote/retained-copies.ts #urgent': 'retained keys',
-  'adapters/brokers/remote/signed-log.ts #leftEpochs': '1,000',
+  'adapters/brokers/remote/marked-log.ts #leftEpochs': '1,000',
   'features/hooks/webhooks/circuit-breaker.ts #clients': '3',
   'features/hooks/webhooks/notices.ts #waiting': '10,000 and 8 MiB',
   'doors/http/body-flow.ts #counts': 'open connections',

@@ -279,7 +279,7 @@ describe.each<Exclude<Kind, 'mesh'>>(['redis', 'redis cluster', 'nats', 'rabbitm
             expect(answer).toMatchObject({ verb: 'ok', gap: expect.any(String) })
           else expect(answer).toMatchObject({ verb: 'ok', recovered: true })
         }
-        // Of nodes that start together over RabbitMQ, one may begin the log once more, and another one sign it too late.
+        // Of nodes that start together over RabbitMQ, one may begin the log once more, and another one mark it too late.
         expect((await fleet.isRecovered('u.1')) || (await fleet.isRecovered('u.1'))).toBe(true)
       },
     )

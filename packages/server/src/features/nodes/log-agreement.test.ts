@@ -8,10 +8,10 @@ function agreement() {
   const doubts: LogPlace[] = []
   const log = {
     doubtedUpTo: undefined as LogPlace | undefined,
-    isSigned: true,
+    isMarked: true,
     reopen: async (isKnown: boolean) => {
       said.push(isKnown ? 'reopened' : 'begun')
-      log.isSigned = true
+      log.isMarked = true
     },
     dispute: async (isDisputed: boolean) => {
       said.push(isDisputed ? 'disputed' : 'agreed')
@@ -108,7 +108,7 @@ it('tells other nodes up to where the log is in doubt, and takes a place from th
   expect(nodes.fields()).toEqual({ loggedKeys: 'own', doubt })
 })
 
-it('begins another epoch where the log is not signed and no node serves that knows what it lacks', async () => {
+it('begins another epoch where the log is not marked and no node serves that knows what it lacks', async () => {
   for (const [lease, said] of [
     [undefined, ['begun']],
     [{ loggedKeys: 'own', starts: true }, ['begun']],
@@ -117,7 +117,7 @@ it('begins another epoch where the log is not signed and no node serves that kno
     [{ loggedKeys: 'other', starts: true }, ['disputed']],
   ] as const) {
     const { nodes, log, take, taken } = agreement()
-    log.isSigned = false
+    log.isMarked = false
     if (lease !== undefined) take('a', lease, false)
     taken()
     await nodes.settle()
@@ -126,7 +126,7 @@ it('begins another epoch where the log is not signed and no node serves that kno
   const { nodes, log, take, taken } = agreement()
   await nodes.settle()
   expect(taken()).toEqual([])
-  log.isSigned = false
+  log.isMarked = false
   take('a', { loggedKeys: 'own' })
   nodes.gone('a')
   expect(nodes.isKnown).toBe(false)

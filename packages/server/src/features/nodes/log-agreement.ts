@@ -4,7 +4,7 @@ import { isCount } from './node-message.js'
 export interface LogAgreementContext {
   /** A hash of the keys that this node logs. */
   readonly loggedKeys: string
-  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo' | 'isSigned' | 'reopen'>
+  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo' | 'isMarked' | 'reopen'>
   /** Messages of any key may have been missed until now: the listeners of this node are told. */
   readonly missed: () => void
 }
@@ -52,9 +52,9 @@ export class LogAgreement {
     return { loggedKeys, ...(doubt === undefined ? {} : { doubt }) }
   }
 
-  /** Whether the log is signed, or other nodes know what it lacks. */
+  /** Whether the log is marked, or other nodes know what it lacks. */
   get isKnown(): boolean {
-    return this.#context.log.isSigned || this.#serving.size > 0
+    return this.#context.log.isMarked || this.#serving.size > 0
   }
 
   /**
@@ -65,7 +65,7 @@ export class LogAgreement {
   async settle(): Promise<void> {
     const { log } = this.#context
     // Also where another node serves: it may have begun the epoch since this one looked.
-    if (!log.isSigned && (this.isKnown || this.#others.size === 0)) await log.reopen(this.isKnown)
+    if (!log.isMarked && (this.isKnown || this.#others.size === 0)) await log.reopen(this.isKnown)
     if (this.#others.size > 0) await log.dispute(true)
   }
 

@@ -16,17 +16,17 @@ export interface SharedLog {
   /**
    * Other nodes log other keys: what they publish may be missing in the log, from now on until a call with `false`. Until
    * then all reads have a gap (`broker-lost`), and afterwards those from where the log ended at that call, or before.
-   * The log is no longer signed. Resolves when the broker knows that, or when it is not reached: it is told later.
+   * The log is no longer marked. Resolves when the broker knows that, or when it is not reached: it is told later.
    */
   dispute(isDisputed: boolean): Promise<void>
   /**
-   * Whether the log is signed with the rules of this node: since its epoch began, all nodes have logged these keys. `true`
+   * Whether the log is marked with the rules of this node: since its epoch began, all nodes have logged these keys. `true`
    * when this node has no log, or cannot know.
    */
-  readonly isSigned: boolean
+  readonly isMarked: boolean
   /**
-   * Looks again whether the log is signed: another node may have begun it anew. If it is not, and no other node knows what it
-   * lacks, another epoch of it begins, signed with the rules of this node. Resolves when this node follows the log as it is
+   * Looks again whether the log is marked: another node may have begun it anew. If it is not, and no other node knows what it
+   * lacks, another epoch of it begins, marked with the rules of this node. Resolves when this node follows the log as it is
    * then, or stops.
    */
   reopen(isKnown: boolean): Promise<void>

@@ -28,7 +28,7 @@ import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { Publishes } from './publishes.js'
 import { Receiver } from './receiver.js'
-import { SignedLog } from './signed-log.js'
+import { MarkedLog } from './marked-log.js'
 
 const NODE_BYTES = 8
 
@@ -48,7 +48,7 @@ const NODE_BYTES = 8
 export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  readonly log: SignedLog
+  readonly log: MarkedLog
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
   readonly #pending: PendingPublishes
@@ -81,8 +81,8 @@ export class RemoteBroker implements Broker {
     this.#pending = pending
     const history = driver.capabilities.history ? new HistoryLog(options) : undefined
     this.#history = history
-    this.log = new SignedLog(history, (cause) => this.#keeper?.replace(cause))
-    const replica = history && new LogReplica({ options, log: history, signed: this.log, receiver, pending })
+    this.log = new MarkedLog(history, (cause) => this.#keeper?.replace(cause))
+    const replica = history && new LogReplica({ options, log: history, marked: this.log, receiver, pending })
     this.#replica = replica
     // Also without history: other nodes may log the keys of such messages.
     this.#bindings.keep(EPHEMERAL_KEY)

@@ -76,8 +76,8 @@ class LogLink implements Link, LinkLog {
   }
 
   risk = () => Promise.resolve(undefined)
-  isSigned = () => Promise.resolve(true)
-  unsign = () => Promise.resolve()
+  isMarked = () => Promise.resolve(true)
+  unmark = () => Promise.resolve()
   begin = () => Promise.resolve()
 
   skip(offset: number): void {
@@ -297,7 +297,7 @@ describe('a RemoteBroker with history', () => {
   })
 
   // Of nodes that start together after a change of the rules, one answered from the epoch that another had ended, without a
-  // gap. It had followed the log before the other one began and signed it.
+  // gap. It had followed the log before the other one began and marked it.
   it('follows the log again where another node has begun it while this one was about to', async () => {
     const log = logOf('e', 0, 'a')
     const { broker, links, linkAt } = await started(log)

@@ -159,7 +159,7 @@ export interface Link {
  * The log over one link. Calls reject, or stay unanswered, when the link is lost. All but `follow` and `risk` are called after
  * `follow` alone.
  *
- * Its sign is a durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins
+ * Its mark is a durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins
  * a log sets it.
  */
 export interface LinkLog {
@@ -176,12 +176,12 @@ export interface LinkLog {
   end(): Promise<LogPlace | undefined>
   /** As {@link SharedLog.risk}. */
   risk(): Promise<string | undefined>
-  /** Whether the sign is there, and of the rules of this node. */
-  isSigned(): Promise<boolean>
-  /** Removes the sign, whatever its rules. */
-  unsign(): Promise<void>
+  /** Whether the mark is there, and of the rules of this node. */
+  isMarked(): Promise<boolean>
+  /** Removes the mark, whatever its rules. */
+  unmark(): Promise<void>
   /**
-   * Begins another epoch that is signed, unless the log is signed by now. It MAY reject when that is done, and end the link.
+   * Begins another epoch that is marked, unless the log is marked by now. It MAY reject when that is done, and end the link.
    */
   begin(): Promise<void>
 }

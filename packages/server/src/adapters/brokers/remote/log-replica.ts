@@ -24,7 +24,7 @@ import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
 import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
-import type { SignedLog } from './signed-log.js'
+import type { MarkedLog } from './marked-log.js'
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
@@ -35,7 +35,7 @@ type ReplicaState = 'empty' | 'copying' | 'complete' | 'former'
 export interface LogReplicaParts {
   readonly options: RemoteBrokerOptions
   readonly log: HistoryLog
-  readonly signed: SignedLog
+  readonly marked: MarkedLog
   readonly receiver: Receiver
   readonly pending: PendingPublishes
 }
@@ -101,7 +101,7 @@ export class LogReplica implements LogFollower {
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
-    this.#parts.signed.start()
+    this.#parts.marked.start()
   }
 
   /** Releases all waiting reads. */
@@ -109,7 +109,7 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
-    this.#parts.signed.stop()
+    this.#parts.marked.stop()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
@@ -117,7 +117,7 @@ export class LogReplica implements LogFollower {
     this.#arrivals.link = link
     this.#isCatchingUp = true
     await link.follow(this.#hasBegun ? this.#log.position : undefined, this)
-    await this.#parts.signed.opened(link, this.#log)
+    await this.#parts.marked.opened(link, this.#log)
     this.#isCatchingUp = false
     if (this.#state === 'copying') this.#state = 'complete'
     this.#copied.resolve()
@@ -128,7 +128,7 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
-    if (hadBegun && !isSameEpoch) this.#parts.signed.left(this.#log.epoch)
+    if (hadBegun && !isSameEpoch) this.#parts.marked.left(this.#log.epoch)
     // An epoch that begins on a live link has no messages yet.
     if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'

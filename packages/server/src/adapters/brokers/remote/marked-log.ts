@@ -6,15 +6,15 @@ import type { LinkLog } from './link.js'
 /** Logs that are remembered when another broker stood at the address; the oldest goes first. */
 const MAX_LEFT_EPOCHS = 1_000
 
-/** What the nodes agree on about the log of the broker: its sign, and where it may lack messages. */
-export class SignedLog implements SharedLog {
+/** What the nodes agree on about the log of the broker: its mark, and where it may lack messages. */
+export class MarkedLog implements SharedLog {
   /** Absent on a node without history, which takes no part. */
   readonly #log: HistoryLog | undefined
   readonly #replaceLink: (cause: unknown) => void
   /** Of the established link. */
   link: LinkLog | undefined
-  isSigned = true
-  /** No other node runs: the next link begins another epoch unless the log is signed. */
+  isMarked = true
+  /** No other node runs: the next link begins another epoch unless the log is marked. */
   #mustBegin = false
   /** Settles when the log is open again, after {@link reopen}. */
   #reopened = deferred()
@@ -34,12 +34,12 @@ export class SignedLog implements SharedLog {
     if (this.#log === undefined) return
     this.#log.dispute(isDisputed)
     // The next link does it again.
-    if (isDisputed) await this.link?.unsign().catch(this.#replaceLink)
+    if (isDisputed) await this.link?.unmark().catch(this.#replaceLink)
   }
 
   async reopen(isKnown: boolean): Promise<void> {
     // A link that is lost meanwhile may be so because another node has begun the log anew.
-    if (isKnown && !(await this.link?.isSigned().catch(() => true))) return
+    if (isKnown && !(await this.link?.isMarked().catch(() => true))) return
     this.#mustBegin = !isKnown
     this.#reopened = deferred()
     const { promise } = this.#reopened
@@ -62,7 +62,7 @@ export class SignedLog implements SharedLog {
   }
 
   start(): void {
-    this.isSigned = true
+    this.isMarked = true
     this.#mustBegin = false
   }
 
@@ -75,10 +75,10 @@ export class SignedLog implements SharedLog {
 
   /** A link has followed the log up to its end. */
   async opened(link: LinkLog, log: HistoryLog): Promise<void> {
-    if (log.isDisputed && !this.#mustBegin) await link.unsign()
-    this.isSigned = await link.isSigned()
+    if (log.isDisputed && !this.#mustBegin) await link.unmark()
+    this.isMarked = await link.isMarked()
     if (this.#mustBegin) {
-      if (!this.isSigned) await link.begin()
+      if (!this.isMarked) await link.begin()
       // Another node has begun the log since this link has followed it: the next one follows that epoch.
       else if (((await link.end())?.epoch ?? log.epoch) !== log.epoch) throw new Error('another node has begun the log')
       this.start()
@@ -87,7 +87,7 @@ export class SignedLog implements SharedLog {
     if (!this.#leftEpochs.delete(log.epoch)) return
     // Between the two, messages went into another log: another broker stood at the address.
     log.doubt(log.position)
-    await link.unsign()
+    await link.unmark()
   }
 
   stop(): void {

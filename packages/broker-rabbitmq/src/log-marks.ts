@@ -6,7 +6,7 @@ import type { AmqpConnection } from './connection.js'
 import { REFUSALS, replyCodeOf } from './errors.js'
 import { logQueueOf, NOT_FOUND, onChannel } from './log-queue.js'
 
-/** Time that a node gives others to set the sign, when it may not set it itself. */
+/** Time that a node gives others to set the mark, when it may not set it itself. */
 const MAX_WAIT_MS = 2_000
 const POLL_MS = 100
 
@@ -14,10 +14,10 @@ const POLL_MS = 100
  * A message that only the memory of RabbitMQ holds, in a durable queue for each epoch of the log. Where it is missing, RabbitMQ
  * was restarted since a node has last said that the log is whole (ADR 52).
  */
-export class RestartSign {
+export class RestartMark {
   readonly #connection: AmqpConnection
   readonly #namespace: string
-  /** Why RabbitMQ refuses the queue. All signs then count as set. */
+  /** Why RabbitMQ refuses the queue. All marks then count as set. */
   refusal: string | undefined
 
   /** @param connection One that publishes: RabbitMQ stops those that do when it runs out of memory or disk. */
@@ -86,10 +86,10 @@ export class RestartSign {
 const HASH_BYTES = 6
 
 /**
- * The sign of the log: an empty durable queue. Its largest length stands for the epoch and the rules, because RabbitMQ
- * compares that with the one of a second declaration. Where it is refused, the log is not signed.
+ * The mark of the log: an empty durable queue. Its largest length stands for the epoch and the rules, because RabbitMQ
+ * compares that with the one of a second declaration. Where it is refused, the log is not marked.
  */
-export class RulesSign {
+export class RulesMark {
   readonly #connection: AmqpConnection
   readonly #queue: string
   readonly #rules: HistoryRules

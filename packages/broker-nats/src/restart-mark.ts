@@ -10,10 +10,10 @@ const MAX_WAIT_MS = 2_000
  * A consumer of the log's stream that has been sent a message, and whose state only the memory of the servers holds that have
  * the stream. When they were all restarted, JetStream says that it was sent nothing (ADR 52). Its id is that of the run.
  */
-export class RestartSign {
+export class RestartMark {
   readonly #client: JetStreamClient
   readonly #stream: string
-  /** Why JetStream refuses the consumer. All signs then count as set. */
+  /** Why JetStream refuses the consumer. All marks then count as set. */
   refusal: string | undefined
 
   constructor(client: JetStreamClient, stream: string) {
