@@ -64,6 +64,7 @@ const IN_TURNS = [
   server('texts/reading', 'texts/writing'),
   server('bad-input', 'hostile', 'http-api-hostile'),
   ['load-balancer', 'services', 'versions'].map((name) => `packages/services/test/${name}.test.ts`),
+  endToEnd('clients/conformance', 'docs/compile'),
   endToEnd('model/model', 'seeded/seeded'),
   endToEnd('seeded/wire/nats/model', 'seeded/wire/rabbitmq/suites', 'seeded/wire/redis/model'),
   endToEnd('checker/cli', 'checker/clients', 'checker/elsewhere'),
