@@ -31,8 +31,8 @@ const leftIn = (folder: string) =>
  * All files are one group: a worker that waits for a broker, a fault or a heartbeat leaves its core to one that computes.
  * Unit tests wait half of their time, too. Six keep two cores busy.
  */
-const WORKERS = { maxWorkers: Math.max(6, availableParallelism()) }
-/** Programs such as rabbitmqctl take many seconds when six files and a build share two cores. */
+const WORKERS = { maxWorkers: Math.max(5, availableParallelism()) }
+/** Programs such as rabbitmqctl take many seconds when five files and a build share two cores. */
 const WAITING = { testTimeout: 180_000, hookTimeout: 180_000 }
 
 /** The files of a worker share their modules, which saves half of the CPU time of unit tests. */

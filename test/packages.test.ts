@@ -32,7 +32,7 @@ describe('the published packages', () => {
     } finally {
       rmSync(folder, { recursive: true })
     }
-  })
+  }, 600_000)
 
   it.each([
     'npx webmq-server answers /health and names its transport',

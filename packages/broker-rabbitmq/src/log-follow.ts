@@ -15,9 +15,9 @@ import { EpochWriter } from './epoch-writer.js'
 import { LogConsumer, type LogReadOptions } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
+import { RestartMark, RulesMark } from './log-marks.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { RestartMark, RulesMark } from './log-marks.js'
 import { findStart } from './log-start.js'
 
 /**

@@ -24,11 +24,11 @@ import { EPHEMERAL_KEY } from './ephemeral.js'
 import { LINK_VERSION, type Link, type LinkDriver, type LinkEvents } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
+import { MarkedLog } from './marked-log.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { Publishes } from './publishes.js'
 import { Receiver } from './receiver.js'
-import { MarkedLog } from './marked-log.js'
 
 const NODE_BYTES = 8
 

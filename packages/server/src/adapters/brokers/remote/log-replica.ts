@@ -20,11 +20,11 @@ import type { HistoryLog } from '../log/history-log.js'
 import { matchedBy } from '../log/wants.js'
 import type { LinkLog, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
+import type { MarkedLog } from './marked-log.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
 import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
-import type { MarkedLog } from './marked-log.js'
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
