@@ -42,7 +42,7 @@ export class FileLink implements Link, LinkLog {
   #byteCount = 0
   #rest = ''
   #lineCount = 0
-  /** Lines that were read before `follow` began anew: what is not logged has been delivered. */
+  /** Lines that were read before `follow` began anew: their messages without a log were delivered. */
   #seenCount = 0
   #epoch = { id: '', offset: 0, fingerprint: 0 }
   #mark = ''

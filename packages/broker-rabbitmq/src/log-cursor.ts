@@ -9,7 +9,7 @@ export class LogCursor {
   epoch = ''
   /** Offset in the queue of the last record that was read; -1 before that. */
   seenOffset = -1
-  /** Whether the log was whole when this node began to read it, as far as any node knows. Only then can it say so to others. */
+  /** The node knows that the log was whole when it began to read. Without that, it may not set the mark after a restart. */
   isConfirmed = false
   /** Time of the last record that told one. */
   timeMs = 0
