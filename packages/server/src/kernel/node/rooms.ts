@@ -93,8 +93,8 @@ function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopLi
   const { maxPayloadBytes } = options
   const { drains, listensChanged, sessions } = hearing
   const missed = () => {
-    hearing.delivery.gap('broker-lost')
-    events.emit('gap', { reason: 'broker-lost' })
+    hearing.delivery.gap('rules-differ')
+    events.emit('gap', { reason: 'rules-differ' })
   }
   const { log } = parts.broker
   const nodes = new Nodes({

@@ -9,7 +9,7 @@ import type { MessageContent } from '../../../kernel/ports/messages.js'
 import type { LogPlace } from '../../../kernel/ports/shared-log.js'
 import type { LoggedDelivery } from '../remote/link.js'
 import { fingerprintOfPlace } from './fingerprint.js'
-import { LogDoubt, LogGaps } from './gaps.js'
+import { type DoubtReason, LogDoubt, LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
 import { RolledUp, withTexts } from './rolled-up.js'
@@ -126,7 +126,7 @@ export class HistoryLog {
 
   /** As {@link SharedLog.dispute}. */
   dispute(isDisputed: boolean): void {
-    if (this.#doubt.isOpen && !isDisputed) this.#doubt.extend(this.position, this.#now())
+    if (this.#doubt.isOpen && !isDisputed) this.#doubt.extend(this.position, this.#now(), 'rules-differ')
     this.#doubt.isOpen = isDisputed
   }
 
@@ -135,8 +135,8 @@ export class HistoryLog {
   }
 
   /** As {@link SharedLog.doubt}. */
-  doubt(upTo: LogPlace): boolean {
-    return upTo.epoch === this.epoch && this.#doubt.extend(upTo, this.#now())
+  doubt(upTo: LogPlace, reason: DoubtReason = 'rules-differ'): boolean {
+    return upTo.epoch === this.epoch && this.#doubt.extend(upTo, this.#now(), reason)
   }
 
   /** As {@link SharedLog.doubtedUpTo}. */
@@ -208,7 +208,7 @@ export class HistoryLog {
     const set = this.retained
     if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
-    const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
+    const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter, true)
     const log = this.#messages
     const after = gap === undefined ? (since?.offset ?? 0) : log.lastOffset
     return new StateRead({ set, log, after, limit, wants: matchedBy(patterns), gap })

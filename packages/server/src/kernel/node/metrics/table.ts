@@ -34,6 +34,7 @@ const GAP_REASONS = namesOf<GapReason>({
   limit: true,
   'slow-consumer': true,
   'broker-lost': true,
+  'rules-differ': true,
   refused: true,
   conflated: true,
 })
