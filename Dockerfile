@@ -1,7 +1,7 @@
 # The WebMQ server with the native and the ws transport, all brokers, and the libraries for the outbox and traces: docker build -t webmq-server .
 # The uws transport is missing: it is a package of its own, and uWebSockets.js is not on npm. docs/operations.md says how to run the image.
 
-FROM node:22-bookworm-slim AS node
+FROM node:22.23.3-bookworm-slim AS node
 
 # The engine, for the libc of the final image. Only a change of packages/native builds it again.
 FROM rust:1.95.0-slim-bookworm AS engine
