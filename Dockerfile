@@ -1,7 +1,7 @@
 # The WebMQ server with the native and the ws transport, all brokers, and the libraries for the outbox and traces: docker build -t webmq-server .
 # The uws transport is missing: it is a package of its own, and uWebSockets.js is not on npm. docs/operations.md says how to run the image.
 
-FROM node:22-bookworm-slim AS node
+FROM node:22.23.3-bookworm-slim AS node
 
 # The engine, for the libc of the final image. Only a change of packages/native builds it again.
 FROM rust:1.95.0-slim-bookworm AS engine
@@ -34,6 +34,6 @@ ENV NODE_ENV=production WEBMQ_CONFIG=/etc/webmq/webmq.json WEBMQ_DEFAULTS=/app/d
 # The user node. As a number, so that Kubernetes can see that it is not root.
 USER 1000:1000
 EXPOSE 8080
-# Liveness, not readiness: the outage of a broker must not restart every node.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=40s --retries=3 CMD ["/app/healthy.sh"]
+# Liveness, not readiness: the outage of a broker must not restart every node. Nor must seconds without an answer: 90 of them do.
+HEALTHCHECK --interval=10s --timeout=10s --start-period=2m --retries=9 CMD ["/app/healthy.sh"]
 ENTRYPOINT ["node", "node_modules/webmq-server/bin/webmq-server.js"]

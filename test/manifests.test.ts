@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { REPOSITORY_URL } from 'webmq-client/protocol'
+import { parse as parseYaml } from 'yaml'
 
 interface Manifest {
   readonly name: string
@@ -119,6 +120,95 @@ describe.each(published.filter(([name]) => LISTED[name] !== undefined))('the pee
     expect(document).toMatch(new RegExp(`^\\| \`${name}\` \\| ${oldest} \\| ${tested} \\| ${before} \\|`, 'm'))
   })
 })
+
+interface Lock {
+  readonly importers: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, { version: string }>>>>>>
+  readonly packages: Readonly<Record<string, { readonly engines?: { readonly node?: string } }>>
+  readonly snapshots: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>>
+}
+
+// Symptom: npm on Node 20 warns of EBADENGINE when it installs the broker for NATS, and refuses it with engine-strict.
+// Cause: a library two levels down asks for Node 22.
+describe('what npm installs with a package', () => {
+  const lock: Lock = parseYaml(readText('pnpm-lock.yaml'))
+  /** The oldest that the packages name, and the oldest of the newer ones that the checks play. */
+  const NODES = ['20.19.0', '22.12.0', '24.0.0']
+  /** Peers that ask for more, which ADR 67 allows: an application installs them by itself. */
+  const NEWER = ['ai', '@ai-sdk/react']
+
+  /** Packages of the lock file, with all that they need. Our own are walked by their own tests. */
+  function withNeeds(first: readonly string[]): ReadonlySet<string> {
+    const found = new Set(first)
+    for (const each of found) {
+      const { dependencies, optionalDependencies } = lock.snapshots[each] ?? {}
+      for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies }))
+        found.add(`${name}@${version}`)
+    }
+    return found
+  }
+  const refused = (packages: Iterable<string>) =>
+    [...packages].flatMap((each) => {
+      const range = lock.packages[each.replace(/\(.*/, '')]?.engines?.node ?? '*'
+      const missing = NODES.filter((version) => !allows(range, version))
+      return missing.length === 0 ? [] : [`${each} asks for Node ${range}, which leaves out ${missing.join()}`]
+    })
+  const foreign = (versions: Readonly<Record<string, { version: string }>> = {}) =>
+    Object.entries(versions).flatMap(([name, { version }]) =>
+      version.startsWith('link:') ? [] : [`${name}@${version}`],
+    )
+
+  it('is read as npm reads it', () => {
+    expect(['>= 22.x', '22 || 24', '^18.0.0', '>=21 <25'].filter((range) => allows(range, '20.19.0'))).toEqual([])
+    for (const range of [
+      '*',
+      '>=18',
+      '^14.21.3 || >=16',
+      '18 || 20 || >=22',
+      '>=20.19.0 <21',
+      '>= 6',
+      '20.x',
+      '^20.9.0',
+    ])
+      expect(allows(range, '20.19.0'), range).toBe(true)
+    expect(() => allows('latest', '20.19.0')).toThrow('latest')
+  })
+
+  it.each(published)('runs on each Node that %s names', (folder, { peerDependencies = {} }) => {
+    const { dependencies, optionalDependencies, devDependencies = {} } = lock.importers[`packages/${folder}`] ?? {}
+    expect(refused(withNeeds(foreign({ ...dependencies, ...optionalDependencies })))).toEqual([])
+    // Optional peers in the version that is tested.
+    const peers = Object.entries(devDependencies).filter(
+      ([name]) => Object.hasOwn(peerDependencies, name) && !NEWER.includes(name),
+    )
+    expect(refused(withNeeds(foreign(Object.fromEntries(peers))))).toEqual([])
+  })
+})
+
+/** Whether a range of npm has a version: alternatives of bounds, carets, tildes and versions in part. */
+function allows(range: string, version: string): boolean {
+  const numbersOf = (text: string) =>
+    text
+      .split('.')
+      .filter((part) => /^\d+$/.test(part))
+      .map(Number)
+  const given = numbersOf(version)
+  return range.split('||').some((alternative) => {
+    const bounds = alternative
+      .trim()
+      .replaceAll(/([<>=^~]+)\s+/g, '$1')
+      .split(/\s+/)
+    return bounds.every((bound) => {
+      const [, sign = '', text = ''] = /^([<>]=?|[=^~]?)v?((?:\d+|x|\*)(?:\.(?:\d+|x|\*))*)$/.exec(bound) ?? []
+      if (text === '') throw new Error(`the range ${range} has ${bound}`)
+      const numbers = numbersOf(text)
+      const order = Math.sign(numbers.map((each, index) => (given[index] ?? 0) - each).find((each) => each !== 0) ?? 0)
+      if (sign === '>' || sign === '<') return order === (sign === '>' ? 1 : -1)
+      if (sign === '>=' || sign === '<=') return order !== (sign === '>=' ? -1 : 1)
+      const fixed = sign === '^' ? 1 : sign === '~' ? Math.min(2, numbers.length) : numbers.length
+      return order !== -1 && numbers.slice(0, fixed).every((each, index) => each === given[index])
+    })
+  })
+}
 
 // An action runs with the rights of its job, and its tag may be moved to other code.
 describe('the workflows', () => {

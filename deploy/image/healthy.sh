@@ -8,5 +8,5 @@ case $host in
 esac
 exec 3<>"/dev/tcp/$host/${WEBMQ_ADMIN_PORT:-9090}" || exit 1
 printf 'GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n' >&3
-read -r -t 2 -u 3 _ status _ || exit 1
+read -r -t 8 -u 3 _ status _ || exit 1
 [[ $status == 200 ]]

@@ -1,14 +1,17 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { promisify } from 'node:util'
 import dockerignore from '@balena/dockerignore'
 import { DockerfileParser } from 'dockerfile-ast'
 import { validate } from 'dockerfile-utils'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort } from 'webmq-services'
 import { readConfigFile } from '../../packages/server/src/doors/cli/config-file.js'
 import { startServerProcess } from '../server-process.js'
 import { ROOT, readJson, readText } from './files.js'
+import { ANSWER_S, SILENT_S, START_S } from './kubernetes.js'
 
 const DOCKERFILE = readText('Dockerfile')
 
@@ -58,6 +61,16 @@ describe('the Dockerfile', () => {
     expect(commands).not.toMatch(/\b(node|curl|wget)\b/)
   })
 
+  it('has the patience of the probes of Kubernetes', () => {
+    const secondsOf = (flag: string): number => {
+      const [, count, unit] = new RegExp(`^HEALTHCHECK .*--${flag}=(\\d+)([sm]?) `, 'm').exec(DOCKERFILE) ?? []
+      return Number(count) * (unit === 'm' ? 60 : 1)
+    }
+    expect(secondsOf('interval') * secondsOf('retries')).toBe(SILENT_S)
+    expect(secondsOf('timeout')).toBe(ANSWER_S)
+    expect(secondsOf('start-period')).toBe(START_S)
+  })
+
   it('sets no option by a variable, because variables override the mounted config file', () => {
     const names = last('ENV').match(/\bWEBMQ_\w+/g)
     expect(names).toEqual(['WEBMQ_CONFIG', 'WEBMQ_DEFAULTS'])
@@ -92,6 +105,15 @@ describe('the health check of the image', () => {
       () => false,
     )
   }
+
+  it('waits for a server that is busy for some seconds', async () => {
+    const BUSY_MS = 3_000
+    const server = createServer((_, response) => setTimeout(() => response.end('ok'), BUSY_MS))
+    onTestFinished(() => void server.close())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = server.address()
+    expect(await isHealthy(typeof address === 'object' && address !== null ? address.port : 0)).toBe(true)
+  })
 
   it('tells a server that runs from one that does not', async () => {
     const [port, adminPort] = [await freePort(), await freePort()]

@@ -8,6 +8,13 @@ import { readText, type Tree } from './files.js'
 export const STOP_S = 2
 export const DRAIN_S = resolveOptions({}).drainTimeoutMs / 1_000
 
+/** So long may an answer to a probe take. */
+export const ANSWER_S = 10
+/** So long may a node answer nothing before it is restarted. */
+export const SILENT_S = 90
+/** So long may a node take to answer for the first time. */
+export const START_S = 120
+
 /** What an installation sends to Kubernetes. */
 export interface Installation {
   readonly objects: readonly Tree[]
@@ -65,6 +72,17 @@ export function testKubernetes(load: (context: TestContext) => Installation): vo
       expect(container[probe].httpGet).toEqual({ path, port: 'admin' })
     }
     expect(read('Service').spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort)).toEqual(['http'])
+  })
+
+  // Symptom: a node whose thread of JavaScript stood still for half a minute was restarted, and its clients moved. Cause:
+  // a liveness probe with the thresholds of Kubernetes.
+  it('restarts a node after 90 s without any answer, and gives it two minutes to start', (context) => {
+    const { startupProbe, livenessProbe, readinessProbe } = parts(context).container
+    for (const { timeoutSeconds } of [startupProbe, livenessProbe]) expect(timeoutSeconds).toBe(ANSWER_S)
+    expect(livenessProbe.periodSeconds * livenessProbe.failureThreshold).toBe(SILENT_S)
+    expect(startupProbe.periodSeconds * startupProbe.failureThreshold).toBe(START_S)
+    // Otherwise a question would be asked while the one before waits.
+    expect(readinessProbe.timeoutSeconds).toBeLessThanOrEqual(readinessProbe.periodSeconds)
   })
 
   it('lets Prometheus ask the admin port of the pods', (context) => {

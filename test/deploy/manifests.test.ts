@@ -39,13 +39,6 @@ describe('compose.yaml', () => {
   })
 })
 
-describe('Dockerfile', () => {
-  it('builds the engine with the Rust of the workflows', () => {
-    const [, version] = readText('.github/workflows/ci.yml').match(/RUSTUP_TOOLCHAIN: (\S+)/) ?? []
-    expect(readText('Dockerfile')).toContain(`FROM rust:${version}-slim-bookworm AS engine`)
-  })
-})
-
 describe('deploy/haproxy.cfg', () => {
   it('is read by HAProxy, and has room for more than ten nodes', async () => {
     const { file } = await obtainBalancer('haproxy')
