@@ -80,7 +80,7 @@ async function compileTypeScript() {
   await step('Compiling TypeScript', () =>
     must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
   )
-  await import('../../packages/server/copy-errors.mjs')
+  await import('../../packages/server/copy-files.mjs')
 }
 
 async function buildNative(...args) {
