@@ -29,7 +29,8 @@ afterAll(() => rmSync(base, { recursive: true }))
 const init = (kind: string, name: string, ...more: string[]) =>
   runInProcess(['init', kind, join(base, name), '--host', HOST, ...ALERTS, ...more])
 
-const problemsOf = (folder: string) => checkFiles(readFolder(folder)).filter(({ status }) => status !== 'ok')
+const problemsOf = (folder: string) =>
+  checkFiles(readFolder(folder)).filter(({ status }) => status === 'fail' || status === 'warn')
 
 describe('webmq-server init', () => {
   it.each([
@@ -157,6 +158,10 @@ const MISTAKES: readonly Mistake[] = [
   },
   { name: 'everybody reads the API key', check: 'secrets', file: 'secrets/api-key', mode: 0o644 },
   { name: 'secrets in git', check: 'secrets', file: '.gitignore', from: '/secrets/', to: '' },
+]
+
+/** Of a proxy and a Prometheus of ours. */
+const OF_MACHINES: readonly Mistake[] = [
   {
     name: 'a rule file that is not loaded',
     check: 'alerts',
@@ -182,7 +187,45 @@ const MISTAKES: readonly Mistake[] = [
 ]
 
 const OF_KIND: Readonly<Record<string, readonly Mistake[]>> = {
+  compose: [
+    ...OF_MACHINES,
+    { name: 'few descriptors', check: 'descriptors', file: 'compose.yaml', from: /nofile: 65536/g, to: 'nofile: 1024' },
+    {
+      name: 'killed while it drains',
+      check: 'drain',
+      file: 'compose.yaml',
+      from: 'stop_grace_period: 35s',
+      to: 'stop_grace_period: 10s',
+    },
+    { name: 'two nodes behind the proxy', check: 'nodes', file: 'Caddyfile', from: ' node-3:8080', to: '' },
+    {
+      name: 'the password in the file',
+      check: 'secrets',
+      file: 'broker.yaml',
+      from: '/run/secrets/redis-password.conf',
+      to: 'PASSWORD',
+    },
+  ],
+  helm: [
+    {
+      name: 'killed while it drains',
+      check: 'drain',
+      file: 'values.yaml',
+      from: 'replicas: 3',
+      to: 'replicas: 3\nterminationGracePeriodSeconds: 10',
+    },
+    { name: 'two nodes', check: 'nodes', file: 'values.yaml', from: 'replicas: 3', to: 'replicas: 2' },
+    {
+      name: 'an alert for each node',
+      check: 'alerts',
+      file: 'alerts.yaml',
+      from: 'groupBy: [alertname]',
+      to: 'groupBy: [instance]',
+    },
+    { name: 'no TLS', check: 'proxy', file: 'values.yaml', from: 'tlsSecret: webmq-tls', to: 'tlsSecret: ""' },
+  ],
   systemd: [
+    ...OF_MACHINES,
     {
       name: 'few descriptors',
       check: 'descriptors',
@@ -233,7 +276,8 @@ describe.each(Object.entries(OF_KIND))('doctor --production, a folder for %s', (
       if (mode !== undefined) chmodSync(path, mode)
       if (from !== undefined) {
         const before = readFileSync(path, 'utf8')
-        writeFileSync(path, before.replace(from, to ?? ''))
+        const password = readFileSync(join(folder, 'secrets/broker-password'), 'utf8').trim()
+        writeFileSync(path, before.replace(from, (to ?? '').replace('PASSWORD', password)))
         expect(readFileSync(path, 'utf8'), name).not.toBe(before)
       }
       const found = problemsOf(folder)
@@ -246,3 +290,25 @@ describe.each(Object.entries(OF_KIND))('doctor --production, a folder for %s', (
     }
   })
 })
+
+describe('the kinds of installations', () => {
+  it('give their nodes the same values, but for addresses and secrets', async () => {
+    const values = []
+    for (const kind of Object.keys(OF_KIND)) {
+      await init(kind, `same-${kind}`)
+      const { options, defect } = readFolder(join(base, `same-${kind}`))
+      expect(defect).toBeUndefined()
+      const { host, port, adminHost, adminPort, broker, jwt, apiKeys, ...same } = options ?? fail(kind)
+      expect({ adminPort, apiKeys: apiKeys.length }, kind).toEqual({ adminPort: expect.any(Number), apiKeys: 1 })
+      expect([host, port, adminHost, broker].join(' '), kind).toMatch(/^\S+ \d+ \S+ redis:\/\/:\S{43}@[\w.-]+:6379$/)
+      values.push({ ...same, jwt: { ...jwt, secret: '' } })
+    }
+    const [one, ...others] = values
+    expect(one).toMatchObject({ maxConnections: 10_000, jwt: { requireExp: true, audience: HOST } })
+    for (const other of others) expect(other).toEqual(one)
+  })
+})
+
+function fail(what: string): never {
+  throw new Error(what)
+}

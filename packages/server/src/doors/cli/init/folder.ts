@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
@@ -7,13 +16,35 @@ import { note, type Terminal } from '../terminal.js'
 import { type InitFlags, type Installation, installationOf, type Kind, type Values } from './values.js'
 
 const TEMPLATES = fileURLToPath(new URL('../../../../templates', import.meta.url))
+const DEPLOY = path.join(TEMPLATES, 'deploy')
+
+/** Folders of templates; a file of each has its place in the installation. `machines`: where a proxy of ours runs. */
+const LAYERS: Readonly<Record<Kind, readonly string[]>> = {
+  systemd: ['all', 'machines', 'systemd'],
+  compose: ['all', 'machines', 'image', 'compose'],
+  helm: ['all', 'image', 'helm'],
+}
 
 /** What installations have of `deploy/` of the repository, as it is there: in the package a copy, made by the build. */
-const OF_DEPLOY: readonly (readonly [to: string, from: string, kinds: readonly Kind[]])[] = [
-  ['prometheus/webmq.rules.yml', 'prometheus/webmq.rules.yml', ['compose', 'systemd', 'helm']],
-  ['grafana/boards/webmq.json', 'grafana/webmq.json', ['compose', 'systemd', 'helm']],
-  ['systemd/webmq@.service', 'systemd/webmq.service', ['systemd']],
-]
+const OF_DEPLOY: Readonly<Record<Kind, readonly (readonly [to: string, from: string])[]>> = {
+  systemd: [
+    ['prometheus/webmq.rules.yml', 'prometheus/webmq.rules.yml'],
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['systemd/webmq@.service', 'systemd/webmq.service'],
+  ],
+  compose: [
+    ['prometheus/webmq.rules.yml', 'prometheus/webmq.rules.yml'],
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['image/defaults.json', 'image/defaults.json'],
+    ['image/healthy.sh', 'image/healthy.sh'],
+  ],
+  helm: [
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['image/defaults.json', 'image/defaults.json'],
+    ['image/healthy.sh', 'image/healthy.sh'],
+    ['chart', 'helm'],
+  ],
+}
 
 const SECRETS = 'secrets'
 /** A folder that only its owner enters, with files that only its owner reads. */
@@ -46,6 +77,7 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
     mkdirSync(path.join(folder, SECRETS), { recursive: true })
     chmodSync(path.join(folder, SECRETS), SECRET_FOLDER_MODE)
     for (const [name, text] of secrets) write(path.join(folder, SECRETS, name), `${text.trim()}\n`, SECRET_MODE)
+    if (installation.kind === 'compose') giveToUser(folder, installation.values.USER ?? '')
   } catch (cause) {
     throw invalidOption(`cannot write ${folder}: ${codeOf(cause)}`, cause)
   }
@@ -58,16 +90,39 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
 /** The texts of an installation by their paths, without its secrets. */
 export function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
   const files = new Map<string, string>()
-  for (const layer of ['all', kind, `all-${broker}`, `${kind}-${broker}`]) {
+  const rules = { RULES: indented(readFileSync(path.join(DEPLOY, 'prometheus/webmq.rules.yml'), 'utf8')) }
+  for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {
     const root = path.join(TEMPLATES, layer)
     for (const name of existsSync(root) ? filesIn(root) : []) {
-      files.set(targetOf(name), filled(readFileSync(path.join(root, name), 'utf8'), values, name))
+      files.set(targetOf(name), filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name))
     }
   }
-  for (const [to, from, kinds] of OF_DEPLOY) {
-    if (kinds.includes(kind)) files.set(to, readFileSync(path.join(TEMPLATES, 'deploy', from), 'utf8'))
+  for (const [to, from] of OF_DEPLOY[kind]) {
+    const root = path.join(DEPLOY, from)
+    for (const name of statSync(root).isFile() ? [''] : filesIn(root))
+      files.set(path.join(to, name), readFileSync(path.join(root, name), 'utf8'))
   }
   return files
+}
+
+/** A document of YAML as the value of a member, without its comments at the front. */
+function indented(text: string): string {
+  return text
+    .slice(text.search(/^[^#]/m))
+    .trimEnd()
+    .replace(/^(?=.)/gm, '  ')
+}
+
+/** Containers run as this user: to it belong secrets and what they write. Only root can give files away, and needs to. */
+function giveToUser(folder: string, user: string): void {
+  if (process.getuid?.() !== 0) return
+  const [uid = 0, gid = 0] = user.split(':').map(Number)
+  for (const name of [SECRETS, 'data']) {
+    const root = path.join(folder, name)
+    chownSync(root, uid, gid)
+    for (const each of readdirSync(root, { recursive: true, encoding: 'utf8' }))
+      chownSync(path.join(root, each), uid, gid)
+  }
 }
 
 /** npm leaves out files named `.gitignore`. */

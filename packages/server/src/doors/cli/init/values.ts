@@ -6,6 +6,8 @@ import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { isOriginPattern } from '../../../kernel/identity/origin.js'
 import { VERSION } from '../../../kernel/node/version.js'
 import { readTextFile } from '../option-sources.js'
+import { INSTALL as INSTALL_OF_TRACES } from '../send-traces.js'
+import { linesOf } from './lines.js'
 
 export const KINDS = ['compose', 'systemd', 'helm'] as const
 export type Kind = (typeof KINDS)[number]
@@ -66,6 +68,7 @@ interface BrokerSpec {
   /** Package and unit of Debian. */
   readonly debian: string
   address(password: string, host: string): string
+  readonly values: Values
   /** What the broker itself reads. */
   secrets(password: string): readonly (readonly [name: string, text: string])[]
 }
@@ -74,6 +77,11 @@ export const BROKER_SPECS: Readonly<Partial<Record<BrokerName, BrokerSpec>>> = {
   redis: {
     title: 'Redis',
     debian: 'redis-server',
+    values: {
+      BROKER_SERVICE: 'broker',
+      BROKER_FILES: '      - redis.conf',
+      BROKER_SECRETS: '      - redis-password.conf=secrets/redis-password.conf',
+    },
     address: (password, host) => `redis://:${password}@${host}:6379`,
     secrets: (password) => [['redis-password.conf', `requirepass ${password}`]],
   },
@@ -121,12 +129,10 @@ export function installationOf(
       PACKAGE: `${prefix}/lib/node_modules/webmq-server`,
       ORIGINS: JSON.stringify(origins),
       IMAGE: flags.image ?? 'webmq-server',
-      ...tlsLines(certificate !== undefined, kind),
-      TRACES: tracesLine(traces, kind),
-      RECEIVER:
-        alerts === undefined
-          ? '    # Nobody is told yet: webmq-server init --alerts URL, or email_configs, pagerduty_configs, … here.'
-          : `    webhook_configs:\n      - url: ${JSON.stringify(alerts)}`,
+      TRACES_INSTALL: INSTALL_OF_TRACES,
+      USER: ownerOf(),
+      ...spec.values,
+      ...linesOf(kind, { hasCertificate: certificate !== undefined, alerts, traces }),
     },
     secrets: new Map([
       ['broker-password', password],
@@ -191,29 +197,10 @@ function urlOf(flag: string, text: string | undefined): string | undefined {
   throw invalidOption(`${flag}: ${JSON.stringify(text)} is not a URL with http:// or https://`)
 }
 
-function tlsLines(isGiven: boolean, kind: Kind): Values {
-  return {
-    TLS: isGiven
-      ? '# The files of --cert and --key. Restart the proxy after a renewal.\n\ttls {$CREDENTIALS_DIRECTORY}/tls.crt {$CREDENTIALS_DIRECTORY}/tls.key'
-      : "# Caddy obtains a certificate of Let's Encrypt and renews it; ports 80 and 443 must be reachable for that.",
-    TLS_CREDENTIALS: !isGiven
-      ? '# Caddy obtains its certificate itself: no file to load.'
-      : kind === 'systemd'
-        ? 'LoadCredential=tls.crt:@FOLDER@/secrets/tls.crt\nLoadCredential=tls.key:@FOLDER@/secrets/tls.key'
-        : '',
-  }
-}
+/** Whose containers and files are: of who runs this, but never of root. */
+const NOT_ROOT = 1000
 
-/** A hundredth of the traces: all of them would cost more than the messages. */
-const SAMPLED = ['OTEL_TRACES_SAMPLER=parentbased_traceidratio', 'OTEL_TRACES_SAMPLER_ARG=0.01'] as const
-
-function tracesLine(url: string | undefined, kind: Kind): string {
-  const lines = [`OTEL_EXPORTER_OTLP_ENDPOINT=${url ?? 'http://127.0.0.1:4318'}`, ...SAMPLED]
-  if (kind === 'systemd') {
-    const assigned = `Environment=${lines.join(' ')}`
-    return url === undefined
-      ? `# Traces: webmq-server init --traces URL. They need the libraries of docs/operations.md#traces.\n# ${assigned}`
-      : `# A hundredth of the traces of publishes: all of them would cost more than the messages.\n${assigned}`
-  }
-  return ''
+function ownerOf(): string {
+  const uid = process.getuid?.() ?? NOT_ROOT
+  return uid === 0 ? `${NOT_ROOT}:${NOT_ROOT}` : `${uid}:${process.getgid?.() ?? uid}`
 }

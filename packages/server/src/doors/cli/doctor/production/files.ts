@@ -238,6 +238,8 @@ const BROKER_LINES: readonly Line[] = [
   ),
 ]
 
+const RULES_ADVICE = 'The rules of deploy/prometheus/webmq.rules.yml.'
+
 const MONITORING_LINES: readonly Line[] = [
   line(
     'alerts',
@@ -258,7 +260,7 @@ const MONITORING_LINES: readonly Line[] = [
     'prometheus/webmq.rules.yml',
     /^ *- alert: WebMQBrokerDown$/m,
     'the rules are not those of WebMQ',
-    'The file deploy/prometheus/webmq.rules.yml.',
+    RULES_ADVICE,
   ),
   line(
     'alerts',
@@ -328,7 +330,18 @@ const OF_KIND: Readonly<Record<ProductionFolder['kind'], readonly Line[]>> = {
     ),
   ],
   compose: [...PROXY_LINES, ...MONITORING_LINES],
-  helm: [],
+  helm: [
+    line('nodes', 'values.yaml', /^replicas: ([3-9]|\d{2,})$/m, 'fewer than three nodes are started', 'replicas: 3'),
+    line('proxy', 'values.yaml', /^ {2}tlsSecret: [\w-]+$/m, 'the Ingress has no TLS', 'tlsSecret: webmq-tls'),
+    line('alerts', 'alerts.yaml', /^ *- alert: WebMQBrokerDown$/m, 'the rules are not those of WebMQ', RULES_ADVICE),
+    line(
+      'alerts',
+      'alerts.yaml',
+      /^ *groupBy: \[alertname\]$/m,
+      'one outage is a message for each node',
+      'groupBy: [alertname]',
+    ),
+  ],
 }
 
 const HOLDS: Readonly<Record<string, string>> = {
@@ -353,7 +366,8 @@ function checkLines({ kind, text }: ProductionFolder): readonly Finding[] {
 }
 
 function checkReceiver({ kind, text }: ProductionFolder): readonly Finding[] {
-  if (kind === 'helm' || /^\s+(- )?\w+_configs:$/m.test(text('prometheus/alertmanager.yml'))) return []
+  if (/^\s+\w+(_configs|Configs):$/m.test(text(kind === 'helm' ? 'alerts.yaml' : 'prometheus/alertmanager.yml')))
+    return []
   return [
     warning(
       'alerts',

@@ -59,7 +59,7 @@ const UNITS: Readonly<Record<Kind, (text: ReadText, root: string) => string>> = 
       .join('\n')
   },
   compose: (text) => text('compose.yaml'),
-  helm: (text) => `${text('chart/values.yaml')}\n${text('values.yaml')}`,
+  helm: (text) => `${text('chart/templates/deployment.yaml')}\n${text('chart/values.yaml')}\n${text('values.yaml')}`,
 }
 
 /** As a node would read them: its environment over `webmq.json`. Secrets are those of the folder. */
@@ -73,7 +73,9 @@ function optionsOf(unit: string, root: string): Pick<ProductionFolder, 'options'
     env[name] = value.replaceAll('%i', '1').replace(/^(?:%d|\/run\/secrets(?:\/webmq)?)\//, `${root}/secrets/`)
   }
   try {
-    const sources = [readEnvironment(env), readConfigFile(path.join(root, 'webmq.json'))]
+    // The file of defaults of the image.
+    const files = ['webmq.json', 'image/defaults.json'].map((name) => path.join(root, name)).filter(existsSync)
+    const sources = [readEnvironment(env), ...files.map((file) => readConfigFile(file))]
     return { options: resolveOptions(mergeSources(sources)), defect: undefined }
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
