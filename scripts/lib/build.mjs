@@ -82,7 +82,7 @@ async function compileTypeScript() {
   await step('Compiling TypeScript', () =>
     must('TypeScript did not compile.', process.execPath, [TSC, '-b'], { log: 'tsc' }),
   )
-  await import('../../packages/server/copy-errors.mjs')
+  await import('../../packages/server/copy-files.mjs')
 }
 
 async function buildNative(...args) {

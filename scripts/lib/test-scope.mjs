@@ -8,7 +8,7 @@ import { ROOT } from './steps.mjs'
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door and in
  * each cache, the checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
  * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
- * the Helm chart.
+ * the Helm chart, an installation from an empty folder.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -28,6 +28,7 @@ const ONLY_ALL = [
   'test/checker/checker.test.ts',
   'test/churn/churn.test.ts',
   'test/deploy/helm.test.ts',
+  'test/deploy/production.test.ts',
   'test/docs/shell.test.ts',
   'test/seeded/mutants.test.ts',
   'test/site/site.test.ts',

@@ -25,7 +25,7 @@ const OTHERS = [
   /dist\/adapters\/transports\/(certificates|packaged)\.js/,
   /dist\/doors\/http\/api\/(?!(statuses|operator-shapes)\.js)/,
   /dist\/kernel\/node\/metrics\/(table|of-process)\.js/,
-  /dist\/doors\/cli\/(doctor|top)\/(?!flags\.js)/,
+  /dist\/doors\/cli\/(doctor|init|top)\/(?!flags\.js)/,
   /dist\/doors\/cli\/completion\/(?!shells\.js)/,
   /dist\/doors\/cli\/client\/(?!flags\.js)/,
 ]

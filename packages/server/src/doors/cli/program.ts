@@ -10,6 +10,7 @@ import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { NARROW, ShortHelp, WholeHelp } from './help.js'
+import { initCommand } from './init.js'
 import { addOptionFlags, exposedSecrets, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { pubCommand } from './pub.js'
@@ -102,6 +103,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     pubCommand(terminal, exit),
     topCommand(terminal, exit),
     doctorCommand(terminal, exit),
+    initCommand(terminal),
     explainCommand(terminal),
     completionCommand(terminal, () => program),
   ]
