@@ -17,7 +17,10 @@ export const FLOORS = {
     ['doors/http', 'kernel/session'],
     ['doors/options', 'kernel/publishing'],
     ['adapters/brokers', 'features/observing', 'kernel/routing'],
-    ['adapters/transports', 'features/nodes', 'kernel/identity', 'kernel/patterns', 'kernel/replay'],
+    [
+      ...['adapters/transports', 'features/certificates', 'features/nodes', 'kernel/identity', 'kernel/patterns'],
+      'kernel/replay',
+    ],
     ['kernel/ports'],
     ['kernel/base'],
   ],

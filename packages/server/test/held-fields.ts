@@ -81,8 +81,8 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/operators/cluster.ts #answers':
     'questions of the last 500 ms, each with the answers of 1,024 nodes at most',
   'features/operators/revocation-table.ts #sources': '1,024 nodes, 32 characters each',
-  'kernel/identity/certificates/store.ts #untaken': 'options',
-  'kernel/identity/certificates/store.ts certificates': 'options',
+  'features/certificates/store.ts #untaken': 'options',
+  'features/certificates/store.ts certificates': 'options',
   'kernel/identity/plain-token.ts #headers': '64, without their tokens',
   'kernel/identity/revocations.ts #kept': '100,000 of this node, 200,000 with those of others',
   'kernel/identity/verified-tokens.ts #older': '32 MiB, by the size of the tokens',

@@ -47,7 +47,7 @@ const HELD: Readonly<Record<string, string>> = {
   'kernel/identity/access.ts compiledGrants': 'ends with each identity; 256 answers each, 65,536 of all',
   'kernel/identity/token-verifier.ts judge': 'one',
   'kernel/node/api.ts validKey': 'one',
-  'kernel/patterns/pattern-index.ts NO_CHILDREN': 'constant',
+  'adapters/brokers/remote/pattern-index.ts NO_CHILDREN': 'constant',
   'kernel/ports/attributes.ts TEXT_NAMES': 'constant',
   'kernel/ports/inbound-check.ts validKeys': 'cleared with 8,192',
   'kernel/ports/inbound-check.ts lastValidKey': 'one',

@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { FileWatch } from '../../features/certificates/file-watch.js'
 import { loadHooks } from '../../features/hooks/load-hooks.js'
 import type { Logger } from '../../kernel/base/logger.js'
-import { FileWatch } from '../../kernel/identity/certificates/file-watch.js'
 import type { WebMQServer } from '../../kernel/node/webmq-server.js'
 import type { Hooks } from '../options/hooks.js'
 import { resolveOptions } from '../options/options.js'
