@@ -20,6 +20,7 @@ import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../publishing/requests.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
 import type { Rooms } from './assemble.js'
 import { routesOf } from './features.js'
+import type { ServerNode } from './node.js'
 import type { ServerNodeParts } from './parts.js'
 import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.js'
 
@@ -27,12 +28,14 @@ import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
+  readonly http: RoutedNode
   /** Loaded for the first request, or for the next one if that failed. */
   #routes: FeatureRoutes | undefined
 
-  constructor(parts: ServerNodeParts, rooms: Rooms) {
+  constructor({ parts, rooms }: ServerNode) {
     this.#parts = parts
     this.#rooms = rooms
+    this.http = this.#routedNode()
   }
 
   publish(
@@ -56,8 +59,7 @@ export class NodeApi {
     return readHistory(this.#rooms.broker, key, query, this.#parts.options)
   }
 
-  get http(): RoutedNode {
-    const { router } = this.#rooms
+  #routedNode(): RoutedNode {
     return {
       name: this.#parts.name,
       revocations: this.#rooms.features.cluster.revocations,
@@ -71,7 +73,7 @@ export class NodeApi {
           position: formatPosition(position),
         })),
       routes: async () => (this.#routes ??= await routesOf(this.#rooms.features)),
-      patterns: () => router.routes(),
+      patterns: () => this.#rooms.router.routes(),
     }
   }
 
@@ -95,11 +97,6 @@ export class NodeApi {
     return isTrusted(actor) || actor.identity === undefined
       ? this.#rooms.trusted
       : this.#rooms.limits.of(actor.identity)
-  }
-
-  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
-  get join(): Rooms['features']['queueGroups']['join'] {
-    return this.#rooms.features.queueGroups.join
   }
 
   async request(key: string, payload: unknown, timeoutMs = DEFAULT_WITHIN_MS): Promise<unknown> {

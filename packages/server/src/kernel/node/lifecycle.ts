@@ -12,13 +12,12 @@ import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import type { Transport, TransportAddress } from '../ports/transport.js'
 import { incidentLog } from '../session/incident-log.js'
-import type { Emitter } from './emitter.js'
-import { assertCapable, endpointUrl, roomFor, SocketFile } from './endpoint.js'
+import type { Emitter, ServerEvents } from './emitter.js'
+import { assertCapable, endpointUrl, roomFor, type ServerAddress, SocketFile } from './endpoint.js'
 import { ServerNode } from './node.js'
 import type { ChosenTransport, ServerNodeParts, ServerParts } from './parts.js'
 import { NOTICES_STOP_MS, StopList } from './stop-list.js'
 import { VERSION } from './version.js'
-import type { ServerAddress, ServerEvents } from './webmq-server.js'
 
 interface Running {
   readonly node: ServerNode

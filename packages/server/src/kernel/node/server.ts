@@ -14,7 +14,9 @@ import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
-import { Emitter } from './emitter.js'
+import { NodeApi } from './api.js'
+import { Emitter, type ServerEvents } from './emitter.js'
+import type { ServerAddress } from './endpoint.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
 import { metricsPage } from './metrics/page.js'
 import type { MetricsSource } from './metrics/table.js'
@@ -26,8 +28,6 @@ import type {
   ReloadResult,
   RequestOptions,
   RespondOptions,
-  ServerAddress,
-  ServerEvents,
   StreamContent,
   StreamOptions,
   StreamWriter,
@@ -48,6 +48,8 @@ export class Server implements WebMQServer {
   readonly #certificates: CertificateStore | undefined
   readonly #http: ServerHttp
   readonly #lifecycle: Lifecycle
+  /** Of the one node that a server has in its life. */
+  #api: NodeApi | undefined
 
   constructor(parts: ServerParts) {
     this.#options = { ...parts.options }
@@ -64,7 +66,7 @@ export class Server implements WebMQServer {
       hooks,
       proxies,
       demo,
-      node: () => this.#lifecycle.node?.api.http,
+      node: () => (this.#lifecycle.node === undefined ? undefined : this.#runningApi().http),
       health: () => this.#lifecycle.health(),
       metrics: () => metricsPage(() => this.#metricsSource()),
       takeStream: (request, response) => this.#lifecycle.takeStream(request, response),
@@ -128,15 +130,15 @@ export class Server implements WebMQServer {
   }
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
-    return this.#assertRunning().api.publish(key, payload, options)
+    return this.#runningApi().publish(key, payload, options)
   }
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
-    return this.#assertRunning().api.publishBatch(messages)
+    return this.#runningApi().publishBatch(messages)
   }
 
   async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
-    return this.#assertRunning().api.history(key, query)
+    return this.#runningApi().history(key, query)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
@@ -146,28 +148,30 @@ export class Server implements WebMQServer {
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group } = options
-    if (group === undefined) return this.#subscribe(pattern, (node) => node.listen(pattern, handler, options))
+    if (group === undefined) return this.#subscribe(pattern, ({ rooms }) => rooms.listen(pattern, handler, options))
     assertGroup(group)
-    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'listen', group, pattern }, handler))
+    const listener = { kind: 'listen', group, pattern } as const
+    return this.#subscribe(pattern, ({ rooms }) => rooms.features.queueGroups.join(listener, handler))
   }
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group = DEFAULT_RESPONDERS } = options
     assertGroup(group)
-    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'respond', group, pattern }, handler))
+    const listener = { kind: 'respond', group, pattern } as const
+    return this.#subscribe(pattern, ({ rooms }) => rooms.features.queueGroups.join(listener, handler))
   }
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
-    return this.#assertRunning().api.request(key, payload, timeoutMs)
+    return this.#runningApi().request(key, payload, timeoutMs)
   }
 
   async stream(key: string, options: StreamOptions = {}): Promise<StreamWriter> {
-    return this.#assertRunning().api.stream(key, options)
+    return this.#runningApi().stream(key, options)
   }
 
   async readStream(key: string): Promise<StreamContent> {
-    return this.#assertRunning().api.readStream(key)
+    return this.#runningApi().readStream(key)
   }
 
   #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {
@@ -180,7 +184,7 @@ export class Server implements WebMQServer {
 
   async presence(key: string): Promise<readonly PresenceMember[]> {
     validateKey(key)
-    return this.#assertRunning().api.presence(key)
+    return this.#runningApi().presence(key)
   }
 
   reopenAuditLog(): void {
@@ -205,6 +209,12 @@ export class Server implements WebMQServer {
     const { node } = this.#lifecycle
     if (node === undefined) throw notRunning()
     return node
+  }
+
+  #runningApi(): NodeApi {
+    const node = this.#assertRunning()
+    this.#api ??= new NodeApi(node)
+    return this.#api
   }
 
   #metricsSource(): MetricsSource | undefined {
