@@ -8,6 +8,8 @@ export const FLOORS = {
   server: [
     ['doors/cli', 'index'],
     ['create-server'],
+    ['doors/in-process'],
+    ['doors/metrics'],
     ['kernel/node'],
     [
       ...['features/hooks', 'features/operators', 'features/outbox', 'features/presence', 'features/queue-groups'],

@@ -163,9 +163,8 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/replay/sender.ts #flows': 'open connections',
   'kernel/routing/delivery.ts #numbers': '65,536',
   'kernel/routing/gap-announcer.ts #unannounced': 'patterns of the node',
-  'kernel/routing/in-process/listeners.ts #byGroup':
-    'listens of the application, and watched streams: maxStreamsPerNode',
-  'kernel/routing/in-process/listeners.ts #missed': 'the same, of one turn',
+  'kernel/routing/local-listeners.ts #byGroup': 'listens of the application, and watched streams: maxStreamsPerNode',
+  'kernel/routing/local-listeners.ts #missed': 'the same, of one turn',
   'kernel/routing/interest.ts #binding': 'patterns of the node: maxPatternBytes',
   'kernel/routing/interest.ts #unbinding': 'patterns that the broker has not unbound yet',
   'kernel/routing/live-buffers.ts #byGroup': 'listens that begin, each maxOutboxBytes',

@@ -5,8 +5,8 @@ import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import { GapAnnouncer } from './gap-announcer.js'
-import type { LocalListeners } from './in-process/listeners.js'
 import type { LiveBuffers } from './live-buffers.js'
+import type { LocalListeners } from './local-listeners.js'
 import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
 
 export interface DeliveryContext {

@@ -1,15 +1,14 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { PresenceMember, StreamStatus } from 'webmq-client/protocol'
-import type { ServerOptions } from '../../doors/options/server-options.js'
 import type { StreamWriter } from '../../features/streams/writer.js'
-import type { TransportAddress } from '../ports/transport.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
-import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
-import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
-import type { ServerEvents } from './emitter.js'
-import type { ServerAddress } from './endpoint.js'
-import type { ServerStats } from './stats.js'
+import type { ServerEvents } from '../../kernel/node/emitter.js'
+import type { ServerAddress } from '../../kernel/node/endpoint.js'
+import type { ServerStats } from '../../kernel/node/stats.js'
+import type { TransportAddress } from '../../kernel/ports/transport.js'
+import type { BatchMessage, PublishOptions, PublishResult } from '../../kernel/publishing/publish-options.js'
+import type { LocalHandler, LocalListenOptions, LocalSubscription } from '../../kernel/routing/local-listeners.js'
+import type { ServerOptions } from '../options/server-options.js'
+import type { HistoryQuery, HistoryResult } from './read-history.js'
 
 export type { ServerAddress, ServerEvents, StreamWriter }
 

@@ -6,22 +6,27 @@ import {
   validateKey,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { FeatureRoutes, RoutedNode } from '../../doors/http/api/handlers/handler.js'
-import { copyBytes } from '../base/copy-bytes.js'
-import { andThen, type MaybePromise } from '../base/maybe-promise.js'
-import { parseJson } from '../base/parse-json.js'
-import { type Actor, isTrusted } from '../identity/actor.js'
-import { formatPosition } from '../ports/position.js'
-import { assertKeyWords } from '../ports/word-limits.js'
-import { type AuthorLimits, requestAuthor } from '../publishing/author.js'
-import type { BatchDraft } from '../publishing/draft.js'
-import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
-import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../publishing/requests.js'
-import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
-import type { Rooms } from './assemble.js'
-import { routesOf } from './features.js'
-import type { ServerNode } from './node.js'
-import type { ServerNodeParts } from './parts.js'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { parseJson } from '../../kernel/base/parse-json.js'
+import { type Actor, isTrusted } from '../../kernel/identity/actor.js'
+import type { Rooms } from '../../kernel/node/assemble.js'
+import { routesOf } from '../../kernel/node/features.js'
+import type { ServerNode } from '../../kernel/node/node.js'
+import type { ServerNodeParts } from '../../kernel/node/parts.js'
+import { formatPosition } from '../../kernel/ports/position.js'
+import { assertKeyWords } from '../../kernel/ports/word-limits.js'
+import { type AuthorLimits, requestAuthor } from '../../kernel/publishing/author.js'
+import type { BatchDraft } from '../../kernel/publishing/draft.js'
+import {
+  type BatchMessage,
+  type PublishOptions,
+  type PublishResult,
+  resultOf,
+} from '../../kernel/publishing/publish-options.js'
+import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../../kernel/publishing/requests.js'
+import type { FeatureRoutes, RoutedNode } from '../http/api/handlers/handler.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from './read-history.js'
 import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.js'
 
 /** What programs in the process, and the HTTP API, do with a node. */
