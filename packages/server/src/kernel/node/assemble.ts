@@ -9,6 +9,7 @@ import { Dispatcher } from '../session/dispatcher.js'
 import { configuredLimitsOf, EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { kernelVerbs } from '../session/handlers/index.js'
+import { createEventStreams } from '../session/sse/door.js'
 import { rowsOf, type Summary, verbsOf } from './features.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { assembleBelow, type Below } from './rooms.js'
@@ -72,7 +73,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
     addresses,
     transport,
     sessions,
-    follower: features.streams.follower,
+    eventStreams: createEventStreams({ node: name, version: VERSION, follower: features.streams.follower }),
     dispatcher,
     refusals,
     handshakeTimeoutMs,

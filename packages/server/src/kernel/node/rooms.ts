@@ -21,6 +21,7 @@ import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
 import { type Listen, type LocalHandler, LocalListeners, type LocalListenOptions } from '../routing/local-listeners.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
+import { SSE_FORMAT } from '../routing/sse-events.js'
 import { UserListens } from '../session/listen-room.js'
 import { SessionTable } from '../session/table.js'
 import { FEATURES, type OpenFeatures, rowsOf, type Summary } from './features.js'
@@ -54,7 +55,8 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   const localListeners = new LocalListeners(logger, tracer)
   const urgentKeys = new KeyRules(options.urgent)
   const { publishes } = measurements
-  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
+  const events = SSE_FORMAT
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, events, publishes, urgentKeys })
   stops.add({ name: 'delivery', stop: () => delivery.stop() })
   const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })

@@ -4,6 +4,7 @@ import { isJson } from '../base/parse-json.js'
 import type { MessageAttributes } from '../ports/attributes.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
+import type { EventFormat } from './delivery.js'
 
 const CARRIAGE_RETURN = 0x0d
 const NEWLINE = 0x0a
@@ -80,3 +81,5 @@ export function encodeSseServerMessage(message: TextServerMessage): string {
     }
   }
 }
+
+export const SSE_FORMAT: EventFormat = { encodeMessage: encodeSseMessage, encode: encodeSseServerMessage }
