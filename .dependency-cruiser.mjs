@@ -15,7 +15,7 @@ export const FLOORS = {
       ...['features/hooks', 'features/operators', 'features/outbox', 'features/presence', 'features/queue-groups'],
       'features/streams',
     ],
-    ['features/feature'],
+    ['doors/sse', 'features/feature'],
     ['doors/http', 'kernel/session'],
     ['doors/options', 'kernel/publishing'],
     ['adapters/brokers', 'features/observing', 'kernel/routing'],

@@ -1,6 +1,6 @@
-import { encodeSseEvent, encodeSseServerMessage } from '../../routing/sse-events.js'
-import type { EventStreams } from '../gateway/event-streams.js'
-import type { Session } from '../session.js'
+import type { EventStreams } from '../../kernel/session/gateway/event-streams.js'
+import type { Session } from '../../kernel/session/session.js'
+import { encodeSseEvent, encodeSseServerMessage } from './events.js'
 import { StreamListens } from './listens.js'
 import { readStreamRequest, type StreamCursor } from './request.js'
 
