@@ -8,16 +8,21 @@ export const FLOORS = {
   server: [
     ['doors/cli', 'index'],
     ['create-server'],
+    ['doors/in-process'],
+    ['doors/metrics'],
     ['kernel/node'],
     [
       ...['features/hooks', 'features/operators', 'features/outbox', 'features/presence', 'features/queue-groups'],
       'features/streams',
     ],
-    ['features/feature'],
+    ['doors/sse', 'features/feature'],
     ['doors/http', 'kernel/session'],
     ['doors/options', 'kernel/publishing'],
     ['adapters/brokers', 'features/observing', 'kernel/routing'],
-    ['adapters/transports', 'features/nodes', 'kernel/identity', 'kernel/patterns', 'kernel/replay'],
+    [
+      ...['adapters/transports', 'features/certificates', 'features/nodes', 'kernel/identity', 'kernel/patterns'],
+      'kernel/replay',
+    ],
     ['kernel/ports'],
     ['kernel/base'],
   ],

@@ -27,7 +27,7 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
 /** What could be taken out: folders of `packages/server/src`. */
 const FEATURES = [
   ...['hooks', 'streams', 'queue-groups', 'operators', 'outbox', 'presence'].map((room) => `features/${room}`),
-  ...['kernel/session/sse', 'features/observing/tracing', 'features/observing/audit'],
+  ...['doors/sse', 'features/observing/tracing', 'features/observing/audit', 'features/certificates'],
   ...['doors/http/admin', 'features/streams/durable'],
 ]
 

@@ -1,4 +1,5 @@
 import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../../doors/options/options.js'
+import { SSE_FORMAT } from '../../doors/sse/events.js'
 import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
@@ -17,10 +18,9 @@ import { Stamps } from '../publishing/stamps.js'
 import { WaitingRoom } from '../publishing/waiting-room.js'
 import { Drains } from '../replay/drains.js'
 import { Delivery } from '../routing/delivery.js'
-import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
+import { type Listen, type LocalHandler, LocalListeners, type LocalListenOptions } from '../routing/local-listeners.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { UserListens } from '../session/listen-room.js'
 import { SessionTable } from '../session/table.js'
@@ -55,7 +55,8 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   const localListeners = new LocalListeners(logger, tracer)
   const urgentKeys = new KeyRules(options.urgent)
   const { publishes } = measurements
-  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
+  const events = SSE_FORMAT
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, events, publishes, urgentKeys })
   stops.add({ name: 'delivery', stop: () => delivery.stop() })
   const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })

@@ -1,11 +1,11 @@
 import { type GapReason, validateKey, WebMQError } from 'webmq-client/protocol'
-import { copyBytes } from '../../base/copy-bytes.js'
-import { andThen, type MaybePromise } from '../../base/maybe-promise.js'
-import { parseJson } from '../../base/parse-json.js'
-import type { Broker, InboundMessage } from '../../ports/broker.js'
-import { formatPosition, parsePosition } from '../../ports/position.js'
-import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
-import { type LocalMessage, shownAttributes } from './listeners.js'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { parseJson } from '../../kernel/base/parse-json.js'
+import type { Broker, InboundMessage } from '../../kernel/ports/broker.js'
+import { formatPosition, parsePosition } from '../../kernel/ports/position.js'
+import { assertKeyWords, type WordLimits } from '../../kernel/ports/word-limits.js'
+import { type LocalMessage, shownAttributes } from '../../kernel/routing/local-listeners.js'
 
 /** Options of {@link WebMQServer.history}. */
 export interface HistoryQuery {

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
-import { recordingLogger } from '../../../../test/fake-server.js'
-import type { GroupId } from '../../ports/transport.js'
-import { LocalListeners } from './listeners.js'
+import { recordingLogger } from '../../../test/fake-server.js'
+import type { GroupId } from '../ports/transport.js'
+import { LocalListeners } from './local-listeners.js'
 
 const group = 1 as GroupId
 

@@ -1,6 +1,6 @@
-import type { MetricsPage } from '../../../doors/http/context.js'
-import type { ProcessStats, ProcessWatch } from '../../../features/observing/measuring/process-watch.js'
-import type { MetricSpec, Sample } from '../../../features/observing/metrics/spec.js'
+import type { ProcessStats, ProcessWatch } from '../../features/observing/measuring/process-watch.js'
+import type { MetricSpec, Sample } from '../../features/observing/metrics/spec.js'
+import type { MetricsPage } from '../http/context.js'
 import type { MetricsSource } from './table.js'
 
 /** The format of {@link metricsText}. */
@@ -17,8 +17,8 @@ interface Loaded {
 
 async function load(): Promise<Loaded> {
   const [{ ProcessWatch }, { PROCESS_METRICS }, { METRICS }] = await Promise.all([
-    import('../../../features/observing/measuring/process-watch.js'),
-    import('../../../features/observing/metrics/of-process.js'),
+    import('../../features/observing/measuring/process-watch.js'),
+    import('../../features/observing/metrics/of-process.js'),
     import('./table.js'),
   ])
   return { watch: new ProcessWatch(), ofProcess: PROCESS_METRICS, ofNode: METRICS }

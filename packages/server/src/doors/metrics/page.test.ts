@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
-import { FakeServer } from '../../../../test/fake-server.js'
-import { FaultyBroker } from '../../../../test/faulty-broker.js'
-import { SCHEMA } from '../../../features/outbox/schema.js'
-import { NO_TOKEN_FAILURES } from '../../identity/token-failure.js'
-import { SessionTable } from '../../session/table.js'
-import { VERSION } from '../version.js'
+import { FakeServer } from '../../../test/fake-server.js'
+import { FaultyBroker } from '../../../test/faulty-broker.js'
+import { SCHEMA } from '../../features/outbox/schema.js'
+import { NO_TOKEN_FAILURES } from '../../kernel/identity/token-failure.js'
+import { VERSION } from '../../kernel/node/version.js'
+import { SessionTable } from '../../kernel/session/table.js'
 import { metricsPage, metricsText } from './page.js'
 import { METRICS } from './table.js'
 
@@ -228,7 +228,7 @@ describe('Metrics', () => {
   })
 
   it('stand in docs/operations.md, all of them and no others', () => {
-    const page = readFileSync(new URL('../../../../../../docs/operations.md', import.meta.url), 'utf8')
+    const page = readFileSync(new URL('../../../../../docs/operations.md', import.meta.url), 'utf8')
     const rows = page.split('\n').filter((line) => line.startsWith('| `webmq_'))
     const expected = METRICS.map(({ name, labels, help }) => {
       const shown = labels.length === 0 ? '' : `{${labels.join(',')}}`
@@ -241,7 +241,7 @@ describe('Metrics', () => {
   })
 
   it('exist where a page names one', () => {
-    const root = new URL('../../../../../../', import.meta.url)
+    const root = new URL('../../../../../', import.meta.url)
     const pages = readdirSync(new URL('docs', root), { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.endsWith('.md'),
     )

@@ -1,5 +1,5 @@
 import { ERRORS, WebMQError } from 'webmq-client/protocol'
-import { invalidOption } from './invalid-option.js'
+import { invalidOption } from '../../kernel/base/invalid-option.js'
 
 const PREFIX = `${ERRORS.E_OPTION_INVALID.message}: `
 

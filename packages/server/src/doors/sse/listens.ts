@@ -1,10 +1,10 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import { variantOf } from '../../patterns/variant.js'
-import { formatPosition } from '../../ports/position.js'
-import { isRangeAsked, type Replay } from '../../replay/replay.js'
-import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
-import { askToListen, beginListens, type ListenRequest, type ListenWriter } from '../opening.js'
-import type { Session } from '../session.js'
+import { variantOf } from '../../kernel/patterns/variant.js'
+import { formatPosition } from '../../kernel/ports/position.js'
+import { isRangeAsked, type Replay } from '../../kernel/replay/replay.js'
+import { askToListen, beginListens, type ListenRequest, type ListenWriter } from '../../kernel/session/opening.js'
+import type { Session } from '../../kernel/session/session.js'
+import { encodeSseEvent, encodeSseMessage } from './events.js'
 import type { StreamRequest } from './request.js'
 
 /**

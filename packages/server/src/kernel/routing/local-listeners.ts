@@ -1,12 +1,12 @@
 import type { GapReason } from 'webmq-client/protocol'
-import { copyBytes } from '../../base/copy-bytes.js'
-import { LogPace } from '../../base/log-pace.js'
-import type { Logger } from '../../base/logger.js'
-import { parseJson, textOf } from '../../base/parse-json.js'
-import type { MessageAttributes } from '../../ports/attributes.js'
-import type { InboundMessage } from '../../ports/broker.js'
-import { formatPosition } from '../../ports/position.js'
-import type { GroupId } from '../../ports/transport.js'
+import { copyBytes } from '../base/copy-bytes.js'
+import { LogPace } from '../base/log-pace.js'
+import type { Logger } from '../base/logger.js'
+import { parseJson, textOf } from '../base/parse-json.js'
+import type { MessageAttributes } from '../ports/attributes.js'
+import type { InboundMessage } from '../ports/broker.js'
+import { formatPosition } from '../ports/position.js'
+import type { GroupId } from '../ports/transport.js'
 
 /** What a local handler gets beside the payload. */
 export interface LocalMessage {
@@ -35,6 +35,26 @@ export type LocalHandler = (payload: unknown, message: LocalMessage) => unknown
 export interface LocalGap {
   readonly pattern: string
   readonly reason: GapReason
+}
+
+/** Options of {@link WebMQServer.listen}. */
+export interface LocalListenOptions {
+  /** Called, in order with the messages, when messages may be missing before the next one. Errors are logged. */
+  readonly onGap?: (gap: LocalGap) => unknown
+  /**
+   * Name of a queue group, 1 to 64 characters of `[A-Za-z0-9_-]`: of each message, one member of the group with this
+   * pattern gets it, over all connections and nodes. There are no gaps: without a member, the group misses the message.
+   */
+  readonly group?: string | undefined
+}
+
+/** A subscription in the server's process. */
+export interface LocalSubscription extends Disposable {
+  readonly pattern: string
+  /** Resolves once the handler gets messages. Rejects with `E_BROKER_UNAVAILABLE`, or `E_NOT_RUNNING` when the server stops first. */
+  readonly ready: Promise<void>
+  /** Ends the subscription; the handler gets no message after the call. */
+  close(): void
 }
 
 /** Takes a message as it is. It has a payload of its own. */

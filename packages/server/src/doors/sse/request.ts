@@ -1,9 +1,9 @@
 import { isPosition, ownText, refusalOf, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
-import { parsePosition } from '../../ports/position.js'
-import { isReserved } from '../../ports/reserved-keys.js'
-import type { UpgradeRequest } from '../../ports/transport.js'
-import { assertKeyWords, assertPatternWords, isSearch, type WordLimits } from '../../ports/word-limits.js'
-import type { RangeOptions } from '../../replay/replay.js'
+import { parsePosition } from '../../kernel/ports/position.js'
+import { isReserved } from '../../kernel/ports/reserved-keys.js'
+import type { UpgradeRequest } from '../../kernel/ports/transport.js'
+import { assertKeyWords, assertPatternWords, isSearch, type WordLimits } from '../../kernel/ports/word-limits.js'
+import type { RangeOptions } from '../../kernel/replay/replay.js'
 
 /** What a client asks for with an event stream. */
 export interface StreamRequest {

@@ -1,5 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
-import { CLOSE_CODES, ERROR_CODES } from '../../../features/observing/measuring/measurements.js'
+import { CLOSE_CODES, ERROR_CODES } from '../../features/observing/measuring/measurements.js'
 import {
   flagged,
   type MetricRows,
@@ -8,11 +8,11 @@ import {
   metricsFrom,
   namesOf,
   seriesName,
-} from '../../../features/observing/metrics/spec.js'
-import { HOOK_NAMES } from '../../identity/hook-port.js'
-import type { BrokerStatus } from '../../ports/broker.js'
-import { FEATURES } from '../features.js'
-import type { ServerStats } from '../stats.js'
+} from '../../features/observing/metrics/spec.js'
+import { HOOK_NAMES } from '../../kernel/identity/hook-port.js'
+import { FEATURES } from '../../kernel/node/features.js'
+import type { ServerStats } from '../../kernel/node/stats.js'
+import type { BrokerStatus } from '../../kernel/ports/broker.js'
 
 export interface MetricsSource {
   readonly node: string

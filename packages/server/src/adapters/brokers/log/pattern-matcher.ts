@@ -1,4 +1,4 @@
-import { trieWords } from '../ports/trie-words.js'
+import { trieWords } from '../../../kernel/ports/trie-words.js'
 
 /** Steps that a search may still take. One is about 30 ns. */
 export interface StepBudget {

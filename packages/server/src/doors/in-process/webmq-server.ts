@@ -1,25 +1,16 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import type { GapReason, PresenceMember, StreamStatus } from 'webmq-client/protocol'
-import type { ServerOptions } from '../../doors/options/server-options.js'
-import type { BrokerChange } from '../../features/observing/health/broker-watch.js'
+import type { PresenceMember, StreamStatus } from 'webmq-client/protocol'
 import type { StreamWriter } from '../../features/streams/writer.js'
-import type { TransportAddress } from '../ports/transport.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
-import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
-import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
-import type { ServerStats } from './stats.js'
+import type { ServerEvents } from '../../kernel/node/emitter.js'
+import type { ServerAddress } from '../../kernel/node/endpoint.js'
+import type { ServerStats } from '../../kernel/node/stats.js'
+import type { TransportAddress } from '../../kernel/ports/transport.js'
+import type { BatchMessage, PublishOptions, PublishResult } from '../../kernel/publishing/publish-options.js'
+import type { LocalHandler, LocalListenOptions, LocalSubscription } from '../../kernel/routing/local-listeners.js'
+import type { ServerOptions } from '../options/server-options.js'
+import type { HistoryQuery, HistoryResult } from './read-history.js'
 
-export type { StreamWriter }
-
-/** The address of a listening server. */
-export interface ServerAddress {
-  /** `unix:` and the path of a Unix socket; the port is 0 then. */
-  readonly host: string
-  readonly port: number
-  /** Address of the WebSocket endpoint: `ws://127.0.0.1:8080/ws`. */
-  readonly url: string
-}
+export type { ServerAddress, ServerEvents, StreamWriter }
 
 /** Options of {@link WebMQServer.respond}. */
 export interface RespondOptions {
@@ -52,14 +43,6 @@ export interface StreamContent {
   readonly isCut: boolean
   /** It has everything up to here. */
   readonly position: string
-}
-
-/** Events of a server. */
-export interface ServerEvents {
-  /** The status of the broker has changed to `up`, `blocked` or `down`. */
-  broker: BrokerChange
-  /** Messages may be missing for listeners of this node; they are notified too. */
-  gap: { readonly reason: GapReason }
 }
 
 /** What a reload has done, by the names of options, `jwt.secret` for nested ones. */

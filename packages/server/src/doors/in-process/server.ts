@@ -1,33 +1,32 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
-import { createHttp, type ServerHttp } from '../../doors/http/create-http.js'
-import { planReload } from '../../doors/options/reload.js'
-import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../../doors/options/server-options.js'
-import { setLogLevel } from '../base/logger.js'
-import { CertificateStore } from '../identity/certificates/store.js'
-import { NO_HOOK_COUNTS } from '../identity/hook-port.js'
-import { TrustedProxies } from '../identity/trusted-proxies.js'
-import { isReserved } from '../ports/reserved-keys.js'
-import type { TransportAddress } from '../ports/transport.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
-import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
-import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
-import { Emitter } from './emitter.js'
-import { Lifecycle, notRunning } from './lifecycle.js'
-import { metricsPage } from './metrics/page.js'
-import type { MetricsSource } from './metrics/table.js'
-import type { ServerNode } from './node.js'
-import type { ServerParts } from './parts.js'
-import type { ServerStats } from './stats.js'
-import { VERSION } from './version.js'
+import { CertificateStore } from '../../features/certificates/store.js'
+import { setLogLevel } from '../../kernel/base/logger.js'
+import { NO_HOOK_COUNTS } from '../../kernel/identity/hook-port.js'
+import { TrustedProxies } from '../../kernel/identity/trusted-proxies.js'
+import { Emitter, type ServerEvents } from '../../kernel/node/emitter.js'
+import type { ServerAddress } from '../../kernel/node/endpoint.js'
+import { Lifecycle, notRunning } from '../../kernel/node/lifecycle.js'
+import type { ServerNode } from '../../kernel/node/node.js'
+import type { ServerParts } from '../../kernel/node/parts.js'
+import type { ServerStats } from '../../kernel/node/stats.js'
+import { VERSION } from '../../kernel/node/version.js'
+import { isReserved } from '../../kernel/ports/reserved-keys.js'
+import type { TransportAddress } from '../../kernel/ports/transport.js'
+import type { BatchMessage, PublishOptions, PublishResult } from '../../kernel/publishing/publish-options.js'
+import type { LocalHandler, LocalListenOptions, LocalSubscription } from '../../kernel/routing/local-listeners.js'
+import { createHttp, type ServerHttp } from '../http/create-http.js'
+import { metricsPage } from '../metrics/page.js'
+import type { MetricsSource } from '../metrics/table.js'
+import { planReload } from '../options/reload.js'
+import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/server-options.js'
+import { NodeApi } from './api.js'
+import type { HistoryQuery, HistoryResult } from './read-history.js'
 import type {
   ReloadResult,
   RequestOptions,
   RespondOptions,
-  ServerAddress,
-  ServerEvents,
   StreamContent,
   StreamOptions,
   StreamWriter,
@@ -48,6 +47,8 @@ export class Server implements WebMQServer {
   readonly #certificates: CertificateStore | undefined
   readonly #http: ServerHttp
   readonly #lifecycle: Lifecycle
+  /** Of the one node that a server has in its life. */
+  #api: NodeApi | undefined
 
   constructor(parts: ServerParts) {
     this.#options = { ...parts.options }
@@ -64,7 +65,7 @@ export class Server implements WebMQServer {
       hooks,
       proxies,
       demo,
-      node: () => this.#lifecycle.node?.api.http,
+      node: () => (this.#lifecycle.node === undefined ? undefined : this.#runningApi().http),
       health: () => this.#lifecycle.health(),
       metrics: () => metricsPage(() => this.#metricsSource()),
       takeStream: (request, response) => this.#lifecycle.takeStream(request, response),
@@ -128,15 +129,15 @@ export class Server implements WebMQServer {
   }
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
-    return this.#assertRunning().api.publish(key, payload, options)
+    return this.#runningApi().publish(key, payload, options)
   }
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
-    return this.#assertRunning().api.publishBatch(messages)
+    return this.#runningApi().publishBatch(messages)
   }
 
   async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
-    return this.#assertRunning().api.history(key, query)
+    return this.#runningApi().history(key, query)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
@@ -146,28 +147,30 @@ export class Server implements WebMQServer {
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group } = options
-    if (group === undefined) return this.#subscribe(pattern, (node) => node.listen(pattern, handler, options))
+    if (group === undefined) return this.#subscribe(pattern, ({ rooms }) => rooms.listen(pattern, handler, options))
     assertGroup(group)
-    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'listen', group, pattern }, handler))
+    const listener = { kind: 'listen', group, pattern } as const
+    return this.#subscribe(pattern, ({ rooms }) => rooms.features.queueGroups.join(listener, handler))
   }
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group = DEFAULT_RESPONDERS } = options
     assertGroup(group)
-    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'respond', group, pattern }, handler))
+    const listener = { kind: 'respond', group, pattern } as const
+    return this.#subscribe(pattern, ({ rooms }) => rooms.features.queueGroups.join(listener, handler))
   }
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
-    return this.#assertRunning().api.request(key, payload, timeoutMs)
+    return this.#runningApi().request(key, payload, timeoutMs)
   }
 
   async stream(key: string, options: StreamOptions = {}): Promise<StreamWriter> {
-    return this.#assertRunning().api.stream(key, options)
+    return this.#runningApi().stream(key, options)
   }
 
   async readStream(key: string): Promise<StreamContent> {
-    return this.#assertRunning().api.readStream(key)
+    return this.#runningApi().readStream(key)
   }
 
   #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {
@@ -180,7 +183,7 @@ export class Server implements WebMQServer {
 
   async presence(key: string): Promise<readonly PresenceMember[]> {
     validateKey(key)
-    return this.#assertRunning().api.presence(key)
+    return this.#runningApi().presence(key)
   }
 
   reopenAuditLog(): void {
@@ -205,6 +208,12 @@ export class Server implements WebMQServer {
     const { node } = this.#lifecycle
     if (node === undefined) throw notRunning()
     return node
+  }
+
+  #runningApi(): NodeApi {
+    const node = this.#assertRunning()
+    this.#api ??= new NodeApi(node)
+    return this.#api
   }
 
   #metricsSource(): MetricsSource | undefined {

@@ -1,5 +1,5 @@
-import type { Logger } from '../../base/logger.js'
-import type { Transport } from '../../ports/transport.js'
+import type { Logger } from '../../kernel/base/logger.js'
+import type { Transport } from '../../kernel/ports/transport.js'
 import { FileWatch } from './file-watch.js'
 import {
   type CertificateFiles,

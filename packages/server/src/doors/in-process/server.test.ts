@@ -4,8 +4,8 @@ import { FaultyBroker } from '../../../test/faulty-broker.js'
 import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../adapters/brokers/memory/broker.js'
-import { HttpFrontend } from '../../doors/http/frontend.js'
-import { drainSpreadMs } from './drain.js'
+import { drainSpreadMs } from '../../kernel/node/drain.js'
+import { HttpFrontend } from '../http/frontend.js'
 
 afterEach(() => {
   vi.restoreAllMocks()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FakeServer, recordingLogger } from '../../../test/fake-server.js'
-import { type Actor, PROCESS } from '../identity/actor.js'
+import { type Actor, PROCESS } from '../../kernel/identity/actor.js'
 import { incidentLog } from './incident-log.js'
 
 const session: Actor = { ...PROCESS, door: 'websocket', id: 's', userId: 'alice', address: '203.0.113.7' }

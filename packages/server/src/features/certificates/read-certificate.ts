@@ -1,10 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
-import { invalidOption } from '../../base/invalid-option.js'
-import { limitedBytes } from '../../base/limited-bytes.js'
-import { codeOf, reasonOf } from '../../base/reason.js'
-import { certificateNames } from '../../ports/certificate-names.js'
-import type { TlsCertificate } from '../../ports/transport-options.js'
+import { invalidOption } from '../../kernel/base/invalid-option.js'
+import { limitedBytes } from '../../kernel/base/limited-bytes.js'
+import { codeOf, reasonOf } from '../../kernel/base/reason.js'
+import { certificateNames } from '../../kernel/ports/certificate-names.js'
+import type { TlsCertificate } from '../../kernel/ports/transport-options.js'
 
 /** The two files of one certificate, PEM. */
 export interface CertificateFiles {

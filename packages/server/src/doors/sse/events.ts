@@ -1,9 +1,10 @@
 import { errorOfCloseCode, type TextServerMessage } from 'webmq-client/protocol'
-import { JsonText } from '../base/json-text.js'
-import { isJson } from '../base/parse-json.js'
-import type { MessageAttributes } from '../ports/attributes.js'
-import type { InboundMessage } from '../ports/broker.js'
-import { formatPosition } from '../ports/position.js'
+import { JsonText } from '../../kernel/base/json-text.js'
+import { isJson } from '../../kernel/base/parse-json.js'
+import type { MessageAttributes } from '../../kernel/ports/attributes.js'
+import type { InboundMessage } from '../../kernel/ports/broker.js'
+import { formatPosition } from '../../kernel/ports/position.js'
+import type { EventFormat } from '../../kernel/routing/delivery.js'
 
 const CARRIAGE_RETURN = 0x0d
 const NEWLINE = 0x0a
@@ -80,3 +81,5 @@ export function encodeSseServerMessage(message: TextServerMessage): string {
     }
   }
 }
+
+export const SSE_FORMAT: EventFormat = { encodeMessage: encodeSseMessage, encode: encodeSseServerMessage }

@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
-import type { Observer } from '../../features/observing/observer.js'
-import { LogPace } from '../base/log-pace.js'
-import type { Logger } from '../base/logger.js'
-import type { Actor } from '../identity/actor.js'
+import { LogPace } from '../../kernel/base/log-pace.js'
+import type { Logger } from '../../kernel/base/logger.js'
+import type { Actor } from '../../kernel/identity/actor.js'
+import type { Observer } from './observer.js'
 
 export interface IncidentLogContext {
   readonly logger: Pick<Logger, 'warn' | 'info'>

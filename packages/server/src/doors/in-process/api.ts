@@ -6,33 +6,41 @@ import {
   validateKey,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { FeatureRoutes, RoutedNode } from '../../doors/http/api/handlers/handler.js'
-import { copyBytes } from '../base/copy-bytes.js'
-import { andThen, type MaybePromise } from '../base/maybe-promise.js'
-import { parseJson } from '../base/parse-json.js'
-import { type Actor, isTrusted } from '../identity/actor.js'
-import { formatPosition } from '../ports/position.js'
-import { assertKeyWords } from '../ports/word-limits.js'
-import { type AuthorLimits, requestAuthor } from '../publishing/author.js'
-import type { BatchDraft } from '../publishing/draft.js'
-import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
-import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../publishing/requests.js'
-import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
-import type { Rooms } from './assemble.js'
-import { routesOf } from './features.js'
-import type { ServerNodeParts } from './parts.js'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { parseJson } from '../../kernel/base/parse-json.js'
+import { type Actor, isTrusted } from '../../kernel/identity/actor.js'
+import type { Rooms } from '../../kernel/node/assemble.js'
+import { routesOf } from '../../kernel/node/features.js'
+import type { ServerNode } from '../../kernel/node/node.js'
+import type { ServerNodeParts } from '../../kernel/node/parts.js'
+import { formatPosition } from '../../kernel/ports/position.js'
+import { assertKeyWords } from '../../kernel/ports/word-limits.js'
+import { type AuthorLimits, requestAuthor } from '../../kernel/publishing/author.js'
+import type { BatchDraft } from '../../kernel/publishing/draft.js'
+import {
+  type BatchMessage,
+  type PublishOptions,
+  type PublishResult,
+  resultOf,
+} from '../../kernel/publishing/publish-options.js'
+import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../../kernel/publishing/requests.js'
+import type { FeatureRoutes, RoutedNode } from '../http/api/handlers/handler.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from './read-history.js'
 import type { StreamContent, StreamOptions, StreamWriter } from './webmq-server.js'
 
 /** What programs in the process, and the HTTP API, do with a node. */
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
+  readonly http: RoutedNode
   /** Loaded for the first request, or for the next one if that failed. */
   #routes: FeatureRoutes | undefined
 
-  constructor(parts: ServerNodeParts, rooms: Rooms) {
+  constructor({ parts, rooms }: ServerNode) {
     this.#parts = parts
     this.#rooms = rooms
+    this.http = this.#routedNode()
   }
 
   publish(
@@ -56,8 +64,7 @@ export class NodeApi {
     return readHistory(this.#rooms.broker, key, query, this.#parts.options)
   }
 
-  get http(): RoutedNode {
-    const { router } = this.#rooms
+  #routedNode(): RoutedNode {
     return {
       name: this.#parts.name,
       revocations: this.#rooms.features.cluster.revocations,
@@ -71,7 +78,7 @@ export class NodeApi {
           position: formatPosition(position),
         })),
       routes: async () => (this.#routes ??= await routesOf(this.#rooms.features)),
-      patterns: () => router.routes(),
+      patterns: () => this.#rooms.router.routes(),
     }
   }
 
@@ -95,11 +102,6 @@ export class NodeApi {
     return isTrusted(actor) || actor.identity === undefined
       ? this.#rooms.trusted
       : this.#rooms.limits.of(actor.identity)
-  }
-
-  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
-  get join(): Rooms['features']['queueGroups']['join'] {
-    return this.#rooms.features.queueGroups.join
   }
 
   async request(key: string, payload: unknown, timeoutMs = DEFAULT_WITHIN_MS): Promise<unknown> {
