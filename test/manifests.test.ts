@@ -27,6 +27,7 @@ const PUBLISHED = [
   'check',
   'client',
   'native',
+  'outbox-postgres',
   'server',
   'services',
   'transport-uws',

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
+import { postgresOutbox } from 'webmq-outbox-postgres'
 import { FakeServer } from '../../../../test/fake-server.js'
 import { FaultyBroker } from '../../../../test/faulty-broker.js'
-import { SCHEMA } from '../../../features/outbox/schema.js'
 import { NO_TOKEN_FAILURES } from '../../identity/token-failure.js'
 import { SessionTable } from '../../session/table.js'
 import { VERSION } from '../version.js'
@@ -250,7 +250,7 @@ describe('Metrics', () => {
         type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
       ),
     )
-    const inDatabase = new Set(SCHEMA.match(/\bwebmq_\w+/g))
+    const inDatabase = new Set(postgresOutbox.schema.match(/\bwebmq_\w+/g))
     const unknown = ['README.md', ...pages.map((page) => `docs/${page}`)].flatMap((page) =>
       [...readFileSync(new URL(page, root), 'utf8').matchAll(/\bwebmq_[a-z]\w*/g)].flatMap(([name]) =>
         names.has(name) || inDatabase.has(name) ? [] : [`${page}: ${name}`],
