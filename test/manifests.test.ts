@@ -28,6 +28,7 @@ const PUBLISHED = [
   'check',
   'client',
   'native',
+  'outbox-postgres',
   'server',
   'services',
   'transport-uws',

@@ -23,6 +23,7 @@ const SOURCES = [
   'broker-nats',
   'broker-rabbitmq',
   'broker-redis',
+  'outbox-postgres',
   'check',
   'bench',
 ].map((name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`)

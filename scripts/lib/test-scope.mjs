@@ -52,7 +52,7 @@ const IN_TURNS = [
   // A RabbitMQ of their own takes six seconds of CPU time to start.
   brokers('rabbitmq-lost-stream', 'rabbitmq-operators', 'rabbitmq-refusals', 'rabbitmq-tls'),
   brokers('mesh-faults', 'other-broker', 'outbox-faults', 'rabbitmq-faults', 'redis-promotion'),
-  brokers('outbox', 'outbox-access'),
+  ['access', 'outbox'].map((name) => `packages/outbox-postgres/test/${name}.test.ts`),
   [...brokers('durable-nodes', 'history-change', 'presence'), 'test/queue-groups.test.ts'],
   brokers('behind', 'stopping'),
   brokers('foreign-messages', 'foreign-texts', 'queue-groups'),

@@ -25,9 +25,12 @@ export const READERS = {
     language === 'sh' &&
     name === undefined &&
     page !== 'docs/first-app.md' &&
-    /^(README|docs|packages\/(client|server|transport-uws|broker-\w+)\/)/.test(page),
+    /^(README|docs|packages\/(client|server|transport-uws|(broker|outbox)-\w+)\/)/.test(page),
   'test/docs/tool-commands.test.ts': ({ language, notRun }) => language === 'sh' && notRun.length > 0,
-  'packages/server/test/brokers/outbox-docs.test.ts': named('docs/database-outbox.md'),
+  'packages/server/test/brokers/outbox-docs.test.ts': named(
+    'docs/database-outbox.md',
+    'packages/outbox-postgres/README.md',
+  ),
   'packages/server/test/brokers/redis-publish-script.test.ts': ({ page, name }) =>
     page === 'packages/broker-redis/README.md' && name === 'publish-script',
   'test/docs/python.test.ts': named('clients/python/README.md'),

@@ -12,9 +12,8 @@ import type { ResolvedOptions, ServerOptions, TransportName } from './doors/opti
 import { HookCalls } from './features/hooks/hook-calls.js'
 import { Webhook } from './features/hooks/webhooks/webhook.js'
 import { AuditLog } from './features/observing/audit/log.js'
-import type { DatabaseOutbox, OutboxContext } from './features/outbox/outbox.js'
+import type { DatabaseOutbox, OutboxContext } from './features/outbox/driver.js'
 import { Deadlines } from './kernel/base/deadlines.js'
-import { loadLibrary } from './kernel/base/load-library.js'
 import { createLogger, type Logger } from './kernel/base/logger.js'
 import { rangesOf } from './kernel/base/networks.js'
 import { PacedVerifier, ReloadableVerifier } from './kernel/identity/index.js'
@@ -154,10 +153,9 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
 async function createOutbox(options: ResolvedOptions, logger: Logger): Promise<DatabaseOutbox | undefined> {
   const { outbox, maxPayloadBytes } = options
   if (outbox === undefined) return undefined
-  await loadLibrary('pg', 'the database outbox (--outbox)', () => import('pg'))
-  const { DatabaseOutbox } = await import('./features/outbox/outbox.js')
+  const { loadOutboxDriver } = await import('./features/outbox/packaged.js')
   // The table of options has filled in the defaults.
-  return new DatabaseOutbox({ options: outbox as OutboxContext['options'], maxPayloadBytes, logger })
+  return (await loadOutboxDriver()).create({ ...outbox, maxPayloadBytes, logger } as OutboxContext)
 }
 
 function transportOptionsOf(

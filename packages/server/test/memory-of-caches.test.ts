@@ -18,11 +18,11 @@ import { ApiServer, SECRET } from './api-server.js'
 import { HELD_FIELDS } from './held-fields.js'
 import { asking, growthOf, growthOfFirst, growthOfRounds, MAX_GROWTH_BYTES, usedBytes } from './used-bytes.js'
 
-/** The server's own, and those of its brokers, whose names begin with the package. */
+/** The server's own, and those of its brokers and its outbox, whose names begin with the package. */
 const SOURCES = [
   ['', fileURLToPath(new URL('../src', import.meta.url))],
-  ...['nats', 'rabbitmq', 'redis'].map(
-    (name) => [`broker-${name}/`, fileURLToPath(new URL(`../../broker-${name}/src`, import.meta.url))] as const,
+  ...['broker-nats', 'broker-rabbitmq', 'broker-redis', 'outbox-postgres'].map(
+    (name) => [`${name}/`, fileURLToPath(new URL(`../../${name}/src`, import.meta.url))] as const,
   ),
 ] as const
 

@@ -96,7 +96,10 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .command('schema')
     .description('Print the SQL that creates the table of --outbox; it changes no table that exists.')
     .addHelpText('before', "Example:\n  webmq-server outbox schema | psql 'postgres://admin@db.example/app'\n")
-    .action(async () => void terminal.stdout.write((await import('../../features/outbox/schema.js')).SCHEMA))
+    .action(async () => {
+      const { loadOutboxDriver } = await import('../../features/outbox/packaged.js')
+      terminal.stdout.write((await loadOutboxDriver()).schema)
+    })
 
   const others = [
     subCommand(terminal, exit),

@@ -2,12 +2,21 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
+<<<<<<< HEAD:packages/server/src/doors/metrics/page.test.ts
 import { FakeServer } from '../../../test/fake-server.js'
 import { FaultyBroker } from '../../../test/faulty-broker.js'
 import { SCHEMA } from '../../features/outbox/schema.js'
 import { NO_TOKEN_FAILURES } from '../../kernel/identity/token-failure.js'
 import { VERSION } from '../../kernel/node/version.js'
 import { SessionTable } from '../../kernel/session/table.js'
+=======
+import { postgresOutbox } from 'webmq-outbox-postgres'
+import { FakeServer } from '../../../../test/fake-server.js'
+import { FaultyBroker } from '../../../../test/faulty-broker.js'
+import { NO_TOKEN_FAILURES } from '../../identity/token-failure.js'
+import { SessionTable } from '../../session/table.js'
+import { VERSION } from '../version.js'
+>>>>>>> outbox:packages/server/src/kernel/node/metrics/page.test.ts
 import { metricsPage, metricsText } from './page.js'
 import { METRICS } from './table.js'
 
@@ -250,7 +259,7 @@ describe('Metrics', () => {
         type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
       ),
     )
-    const inDatabase = new Set(SCHEMA.match(/\bwebmq_\w+/g))
+    const inDatabase = new Set(postgresOutbox.schema.match(/\bwebmq_\w+/g))
     const unknown = ['README.md', ...pages.map((page) => `docs/${page}`)].flatMap((page) =>
       [...readFileSync(new URL(page, root), 'utf8').matchAll(/\bwebmq_[a-z]\w*/g)].flatMap(([name]) =>
         names.has(name) || inDatabase.has(name) ? [] : [`${page}: ${name}`],

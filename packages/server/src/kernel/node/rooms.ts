@@ -8,7 +8,6 @@ import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
 import { KeyRules } from '../patterns/key-rules.js'
 import { Router } from '../patterns/router.js'
-import { retainRulesOf } from '../ports/retain-rules.js'
 import type { ConnectionId } from '../ports/transport.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
@@ -199,8 +198,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
   const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
     addListener(pattern, { handler, onGap })
   const isLogged = (key: string) => broker.logs?.(key) === true
-  const retained = retainRulesOf(options)
-  const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
+  const isRetained = (key: string) => broker.retains?.(key) === true
   const streams = FEATURES.streams.open({
     broker,
     transport,

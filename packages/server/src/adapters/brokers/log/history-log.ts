@@ -57,6 +57,10 @@ export class HistoryLog {
     return this.#isOn && this.#options.history.ruleOf(key) !== undefined
   }
 
+  retains(key: string): boolean {
+    return this.#isOn && this.#options.retain?.has(key) === true
+  }
+
   /** Whether all messages that the pattern matches are logged. */
   covers(pattern: string): boolean {
     return this.#isOn && this.#options.history.covers(pattern)

@@ -100,6 +100,10 @@ export class MemoryBroker implements Broker {
     return this.#log.history.logs(key)
   }
 
+  retains(key: string): boolean {
+    return this.#log.history.retains(key)
+  }
+
   position(): Position | undefined {
     return this.capabilities.history && this.#sink !== undefined ? this.#log.history.position : undefined
   }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { onTestFinished, vi } from 'vitest'
+import type { OutboxContext, OutboxMessage } from 'webmq-server/outbox'
 import { sharedService } from 'webmq-services'
-import { DatabaseOutbox, type OutboxContext, type OutboxMessage } from '../../src/features/outbox/outbox.js'
-import { SCHEMA } from '../../src/features/outbox/schema.js'
-import { recordingLogger } from '../fake-server.js'
+import { PostgresOutbox } from '../src/outbox.js'
+import { SCHEMA } from '../src/schema.js'
 
 /** A connection that ends with the test. */
 export async function connect(url: string): Promise<pg.Client> {
@@ -32,17 +32,14 @@ export async function freshDatabase(schema = SCHEMA): Promise<{ url: string; cli
 export function startOutbox(
   url: string,
   publish: (message: OutboxMessage, text: string) => unknown = () => undefined,
-  options: Partial<OutboxContext['options']> = {},
-  more: Partial<Pick<OutboxContext, 'checkMs' | 'maxPayloadBytes'>> = {},
+  { checkMs, ...options }: Partial<OutboxContext> & { readonly checkMs?: number } = {},
 ) {
-  const { logger, lines } = recordingLogger()
-  const defaults = { pollMs: 200, maxBatchRows: 500, maxBatchBytes: 1_048_576 }
-  const outbox = new DatabaseOutbox({
-    options: { ...defaults, ...options, url },
-    maxPayloadBytes: 1_000,
-    logger,
-    ...more,
-  })
+  const lines: object[] = []
+  const at = (level: string) => (fields: object | string, message?: string) =>
+    void lines.push({ level, fields, message })
+  const defaults = { pollMs: 200, maxBatchRows: 500, maxBatchBytes: 1_048_576, maxPayloadBytes: 1_000 }
+  const logger = { info: at('info'), warn: at('warn') }
+  const outbox = new PostgresOutbox({ ...defaults, logger, ...options, url }, checkMs)
   const texts: string[] = []
   outbox.start(async (message) => {
     const text = Buffer.from(message.payload).toString()

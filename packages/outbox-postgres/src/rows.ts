@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { reasonOf } from '../../kernel/base/reason.js'
+import { type Backlog, reasonOf } from 'webmq-server/outbox'
 import { TABLE } from './schema.js'
 import type { DatabaseSession } from './session.js'
 
@@ -21,16 +21,6 @@ export interface BatchLimits {
   /** At least one row is read, whatever its size. */
   readonly maxBytes: number
   readonly maxPayloadBytes: number
-}
-
-/** How far the table is behind. */
-export interface Backlog {
-  /** Rows that wait, at most 100,000. */
-  readonly rowCount: number
-  /** Age of the oldest of them; 0 without one. */
-  readonly lagSeconds: number
-  /** Rows with an error, at most 100,000. */
-  readonly failedRowCount: number
 }
 
 /** The broker is away or busy. All other errors are of the row. */

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startPostgres } from 'webmq-services'
-import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/features/outbox/schema.js'
-import { connect, freshDatabase, startOutbox } from './outbox-database.js'
+import { SCHEMA } from '../src/schema.js'
+import { connect, freshDatabase, startOutbox } from './database.js'
 
 const PATIENT = { timeout: 60_000, interval: 20 }
 const INSERT = `INSERT INTO webmq_outbox (key, payload) VALUES ('a', '1')`
@@ -148,7 +147,7 @@ describe('a database outbox says why it would be silent', () => {
 
   it('looks again while the table seems to be empty', async () => {
     const { url, run } = await databaseOf()
-    const { outbox, becomes, published } = startOutbox(url, undefined, {}, { checkMs: 100 })
+    const { outbox, becomes, published } = startOutbox(url, undefined, { checkMs: 100 })
     await becomes('leading')
     await run('ALTER TABLE webmq_outbox ENABLE ROW LEVEL SECURITY')
     await run(INSERT)
@@ -157,20 +156,4 @@ describe('a database outbox says why it would be silent', () => {
     await run('ALTER TABLE webmq_outbox DISABLE ROW LEVEL SECURITY')
     await published(1)
   })
-})
-
-it('a server whose outbox is down is ready, and says why', async () => {
-  const { url } = await databaseOf('ALTER TABLE webmq_outbox ENABLE ROW LEVEL SECURITY')
-  const server = createServer({ port: 0, transport: 'ws', logLevel: 'silent', outbox: { url } })
-  onTestFinished(() => server.stop({ drainMs: 0 }))
-  const { port } = await server.start()
-  const get = async (path: string) => await (await fetch(`http://127.0.0.1:${port}${path}`)).text()
-  const outboxReason = expect.stringContaining('CREATE POLICY webmq ON public.webmq_outbox TO <user>')
-  for (const path of ['/ready', '/health'])
-    await vi.waitFor(
-      async () => expect(JSON.parse(await get(path))).toMatchObject({ outbox: 'down', outboxReason }),
-      PATIENT,
-    )
-  expect(JSON.parse(await get('/ready'))).toMatchObject({ status: 'ready' })
-  expect(await get('/metrics')).toContain('webmq_outbox_status{status="down"} 1')
 })

@@ -1,74 +1,35 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
-import type { OutboxOptions } from '../../doors/options/server-options.js'
-import { defined } from '../../kernel/base/defined.js'
-import { LogPace } from '../../kernel/base/log-pace.js'
-import type { Logger } from '../../kernel/base/logger.js'
-import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
-import { reasonOf } from '../../kernel/base/reason.js'
-import { within } from '../../kernel/base/within.js'
-import type { Accepted } from '../../kernel/ports/broker.js'
-import { secretHider } from '../../kernel/ports/broker-address.js'
 import {
   type Backlog,
-  deleteRows,
-  failRows,
-  measureRows,
-  type OutboxRow,
-  publishRows,
-  readRows,
-  tryToDelete,
-} from './rows.js'
+  type DatabaseOutbox,
+  LogPace,
+  type OutboxContext,
+  type OutboxStats,
+  type OutboxStatus,
+  type PublishRow,
+  reasonOf,
+  secretHider,
+  within,
+} from 'webmq-server/outbox'
+import { deleteRows, failRows, measureRows, type OutboxRow, publishRows, readRows, tryToDelete } from './rows.js'
 import { DatabaseSession } from './session.js'
 import { checkTable } from './table-defect.js'
-
-/** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is away, or hides rows. */
-export type OutboxStatus = 'leading' | 'waiting' | 'down'
-
-/** Counters since the start. The backlog is known to the leading node alone. */
-export interface OutboxStats extends Partial<Backlog> {
-  readonly status: OutboxStatus
-  /** Why it is `down`, once that is known; without secrets. */
-  readonly reason?: string
-  readonly publishedCount: number
-  /** Of these: the broker knew the message. A node ended before it could delete the row. */
-  readonly duplicateCount: number
-  readonly failedCount: number
-  /** How often the connection to the database was lost. */
-  readonly lostCount: number
-}
-
-export interface OutboxMessage {
-  readonly key: string
-  readonly payload: Uint8Array
-  readonly isBinary: boolean
-  readonly messageId: string
-}
-
-export interface OutboxContext {
-  readonly options: { readonly [Name in keyof OutboxOptions]-?: NonNullable<OutboxOptions[Name]> }
-  readonly maxPayloadBytes: number
-  readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** An empty table may be one whose rows are hidden since, so it is looked at again after so long; default 60,000. */
-  readonly checkMs?: number
-}
 
 const BEAT_MS = 5_000
 const RETRY_MS = 500
 const LOG_PAUSE_MS = 10_000
+/** An empty table may be one whose rows are hidden since, so it is looked at again after so long. */
 const CHECK_MS = 60_000
 
-/**
- * Publishes the messages that applications insert into a table of PostgreSQL in their own transactions. Of all nodes, the
- * one that holds the lock does. A message is deleted once the broker has accepted it.
- */
-export class DatabaseOutbox {
+/** Of all nodes, the one that holds an advisory lock of PostgreSQL publishes. */
+export class PostgresOutbox implements DatabaseOutbox {
   readonly #context: OutboxContext
+  readonly #checkMs: number
   readonly #hideSecrets: (text: string) => string
   readonly #counts = { publishedCount: 0, duplicateCount: 0, failedCount: 0, lostCount: 0 }
   readonly #pace = new LogPace(LOG_PAUSE_MS)
-  #publish: (message: OutboxMessage) => MaybePromise<Accepted> = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
+  #publish: PublishRow = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
   status: OutboxStatus = 'down'
-  /** Why it is `down`, once that is known; without secrets. */
   reason: string | undefined
   #backlog: Backlog | undefined
   #session: DatabaseSession | undefined
@@ -79,22 +40,22 @@ export class DatabaseOutbox {
   #isProven = false
   #wake: () => void = () => undefined
 
-  constructor(context: OutboxContext) {
+  constructor(context: OutboxContext, checkMs = CHECK_MS) {
     this.#context = context
-    this.#hideSecrets = secretHider(context.options.url)
+    this.#checkMs = checkMs
+    this.#hideSecrets = secretHider(context.url)
   }
 
   stats(): OutboxStats {
-    return { status: this.status, ...defined({ reason: this.reason }), ...this.#counts, ...this.#backlog }
+    const { status, reason } = this
+    return { status, ...(reason !== undefined && { reason }), ...this.#counts, ...this.#backlog }
   }
 
-  /** Begins, and does not wait for the database. @param publish Throws errors of {@link Broker.publish} and others. */
-  start(publish: (message: OutboxMessage) => MaybePromise<Accepted>): void {
+  start(publish: PublishRow): void {
     this.#publish = publish
     this.#running = this.#run()
   }
 
-  /** Waits for what the broker has not accepted yet, then another node leads. After the limit it ends by force. */
   async stop(limitMs: number): Promise<void> {
     this.#isStopping = true
     this.#awake()
@@ -103,7 +64,7 @@ export class DatabaseOutbox {
 
   async #run(): Promise<void> {
     while (!this.#isStopping) {
-      const session = new DatabaseSession(this.#context.options.url, () => this.#awake())
+      const session = new DatabaseSession(this.#context.url, () => this.#awake())
       this.#session = session
       try {
         await session.connect()
@@ -120,11 +81,11 @@ export class DatabaseOutbox {
 
   /** Until the node stops. @throws when the database fails. */
   async #takePart(session: DatabaseSession): Promise<void> {
-    const { options, logger, checkMs = CHECK_MS } = this.#context
+    const { pollMs, logger } = this.#context
     await checkTable(session)
     while (!(await session.lead())) {
       this.#is('waiting')
-      await this.#pause(options.pollMs)
+      await this.#pause(pollMs)
       if (this.#isStopping) return
     }
     const table = await checkTable(session)
@@ -144,7 +105,7 @@ export class DatabaseOutbox {
         const delayMs = await this.#round(session)
         if (delayMs === 0) continue
         await this.#pause(delayMs)
-        if (performance.now() - checkedMs < checkMs) continue
+        if (performance.now() - checkedMs < this.#checkMs) continue
         await checkTable(session)
         checkedMs = performance.now()
       }
@@ -157,7 +118,7 @@ export class DatabaseOutbox {
   async #round(session: DatabaseSession): Promise<number> {
     this.#isWoken = false
     const rows = await this.#read(session)
-    if (rows.length === 0) return this.#context.options.pollMs
+    if (rows.length === 0) return this.#context.pollMs
     await this.#prove(session, rows)
     const mayGoOn = () => !this.#isStopping && session.isFresh
     const { ids, failures, cause } = await publishRows(rows, (row) => this.#publishRow(row), mayGoOn)
@@ -171,8 +132,8 @@ export class DatabaseOutbox {
   }
 
   #read(session: DatabaseSession): Promise<OutboxRow[]> {
-    const { options, maxPayloadBytes } = this.#context
-    return readRows(session, { maxRows: options.maxBatchRows, maxBytes: options.maxBatchBytes, maxPayloadBytes })
+    const { maxBatchRows, maxBatchBytes, maxPayloadBytes } = this.#context
+    return readRows(session, { maxRows: maxBatchRows, maxBytes: maxBatchBytes, maxPayloadBytes })
   }
 
   /** Once per session, before its first row is published. @throws when rows cannot be deleted. */

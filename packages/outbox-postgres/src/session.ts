@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { within } from '../../kernel/base/within.js'
+import { within } from 'webmq-server/outbox'
 import { TABLE } from './schema.js'
 
 /** PostgreSQL ends a session that is silent for so long, and frees its lock. So it must be longer than {@link LEASE_MS}. */
