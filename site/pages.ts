@@ -57,7 +57,7 @@ const GROUPS: readonly Group[] = [
     text: 'Server',
     files: [
       'packages/server/README.md',
-      ...named('configuration', 'brokers'),
+      ...named('configuration', 'brokers', 'running-brokers', 'mesh'),
       ...['rabbitmq', 'redis', 'nats'].map((name) => `packages/broker-${name}/README.md`),
       'docs/database-outbox.md',
       'packages/outbox-postgres/README.md',

@@ -42,7 +42,7 @@ export const READERS = {
       'docs/protocol.md',
       'packages/server/README.md',
     )(block) ||
-    (block.page === 'docs/brokers.md' && block.name === 'payload'),
+    (block.page === 'docs/running-brokers.md' && block.name === 'payload'),
   'test/clients/go-package.test.ts': ({ page, language }) => page === 'clients/go/README.md' && language === 'go',
   'test/docs/hooks.test.ts': named('docs/hooks.md'),
   'test/docs/http-api.test.ts': (block) =>

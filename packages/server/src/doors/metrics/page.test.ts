@@ -2,21 +2,12 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
-<<<<<<< HEAD:packages/server/src/doors/metrics/page.test.ts
+import { postgresOutbox } from 'webmq-outbox-postgres'
 import { FakeServer } from '../../../test/fake-server.js'
 import { FaultyBroker } from '../../../test/faulty-broker.js'
-import { SCHEMA } from '../../features/outbox/schema.js'
 import { NO_TOKEN_FAILURES } from '../../kernel/identity/token-failure.js'
 import { VERSION } from '../../kernel/node/version.js'
 import { SessionTable } from '../../kernel/session/table.js'
-=======
-import { postgresOutbox } from 'webmq-outbox-postgres'
-import { FakeServer } from '../../../../test/fake-server.js'
-import { FaultyBroker } from '../../../../test/faulty-broker.js'
-import { NO_TOKEN_FAILURES } from '../../identity/token-failure.js'
-import { SessionTable } from '../../session/table.js'
-import { VERSION } from '../version.js'
->>>>>>> outbox:packages/server/src/kernel/node/metrics/page.test.ts
 import { metricsPage, metricsText } from './page.js'
 import { METRICS } from './table.js'
 
