@@ -19,7 +19,12 @@ type Kind = ServiceKind | 'mesh'
 
 /** Options of two nodes that meet at a broker. */
 async function meet(kind: Kind): Promise<readonly [ServerOptions, ServerOptions]> {
-  const namespace = { brokerNamespace: `traces-${process.pid}-${kind}`, logLevel: 'silent', host: '127.0.0.1', port: 0 }
+  const namespace = {
+    brokerNamespace: `traces-${process.pid}-${kind}`,
+    logLevel: 'silent',
+    host: '127.0.0.1',
+    port: 0,
+  } as const
   if (kind !== 'mesh') {
     const options = { ...namespace, broker: (await sharedService(kind)).url } as const
     return [options, options]
