@@ -27,6 +27,7 @@ const ONLY_ALL = [
   'test/clients/runtimes.test.ts',
   'test/checker/checker.test.ts',
   'test/churn/churn.test.ts',
+  'test/deploys/deploys.test.ts',
   'test/deploy/helm.test.ts',
   'test/deploy/production.test.ts',
   'test/docs/shell.test.ts',
