@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { shortScope } from '../scripts/lib/test-scope.mjs'
+import { playsRust, shortScope } from '../scripts/lib/test-scope.mjs'
 import { ROOT } from './docs/blocks.js'
 
 const hashOf = (turn: number) => turn.toString(16).padStart(8, '0').repeat(5)
@@ -46,5 +46,9 @@ describe('what npm test leaves to test:all', () => {
     ['packages/server/admin/admin.js', 'test/admin.test.ts'],
   ])('has the test that a change of %s concerns', (code, file) => {
     for (const hash of TURNS.slice(0, 8)) expect(shortScope({ hash, changed: [code] }).chosen).toContain(file)
+  })
+
+  it('has the tests of Rust in one turn of eight, whatever has changed', () => {
+    expect(playsRust('16')).toBe(true)
   })
 })

@@ -99,6 +99,27 @@ const CONCERNED = [
   [/^packages\/services\/src\//, ['packages/services/test/services.test.ts']],
 ]
 
+/** What the tests and lint of Rust and Autobahn's suite are about. */
+const RUST = [
+  ...['packages/native', 'packages/bench/loadgen', 'deny.toml', 'test/autobahn'],
+  'packages/server/src/adapters/transports',
+]
+/** More than anybody lands at once. */
+const RECENT_COMMIT_COUNT = 20
+/** One commit in so many plays them though nothing has changed: some are random. */
+const RUST_TURNS = 8
+
+/**
+ * Whether to play what is about Rust: where it has changed in the working tree or in the last commits, where that cannot be
+ * known, and in its turn.
+ * @param {string} turn that of {@link shortScope}
+ */
+export function playsRust(turn) {
+  if (Number(turn) % RUST_TURNS === 0) return true
+  const { status } = spawnSync('git', ['diff', '--quiet', `HEAD~${RECENT_COMMIT_COUNT}`, '--', ...RUST], { cwd: ROOT })
+  return status !== 0
+}
+
 const BROKER_KINDS = ['mesh', 'nats', 'rabbitmq', 'redis']
 /** A change of more tests than these goes through all of the code: only turns decide. */
 const MAX_CHANGED_TESTS = 4
