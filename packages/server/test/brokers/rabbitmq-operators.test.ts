@@ -4,7 +4,6 @@ import { PREFETCH_COUNT } from '../../../broker-rabbitmq/src/connection.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
-const START_TIMEOUT_MS = 100_000
 /** The broker sends 1,000 messages ahead of their acknowledgements: this is 36 s of them, longer than rabbitmqctl takes. */
 const BACKLOG_COUNT = 30_000
 const LATENCY_MS = 600
@@ -12,9 +11,9 @@ let service: RabbitmqService
 
 beforeAll(async () => {
   service = await startRabbitmq({ isPrivate: true })
-}, START_TIMEOUT_MS)
+})
 
-afterAll(() => service?.stop(), START_TIMEOUT_MS)
+afterAll(() => service?.stop())
 
 describe('rabbitmq that is short of memory', () => {
   it('is blocked: publishes wait, what others publish is delivered, and nothing is dropped', async () => {

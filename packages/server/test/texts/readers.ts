@@ -63,6 +63,11 @@ function isAmong(body: Buffer, { bytes, isJson, isUtf8 }: HostileText): boolean 
     : body.includes(`"text":${JSON.stringify(bytes.toString())}`)
 }
 
+/** A stream that has ended is told in two events; the second one has its result. */
+const isWhole = (body: string) =>
+  /event: whole\n(?:.+\n)+\n/.test(body) &&
+  (/"status":"(?:active|none)"/.test(body) || /event: end\n(?:.+\n)+\n/.test(body))
+
 /** Reads an event stream until something has come. */
 async function overSse(house: House, query: string, isThere: (body: string) => boolean): Promise<string> {
   const client = new SseClient(house.api.port, `/sse?${query}`, { headers: { authorization: `Bearer ${house.token}` } })
@@ -125,7 +130,7 @@ const READERS = {
   '/sse?stream=': {
     gives: 'members',
     async read(house, _peer, key, text, place) {
-      const body = await overSse(house, `stream=${key}`, (body) => /event: whole\n(?:.+\n)+\n/.test(body))
+      const body = await overSse(house, `stream=${key}`, isWhole)
       return inBody(Buffer.from(body), text, shownOf(place))
     },
   },
