@@ -34,8 +34,11 @@ const leftIn = (folder: string) =>
  * Unit tests wait half of their time, too. Six keep two cores busy.
  */
 const WORKERS = { maxWorkers: Math.max(5, availableParallelism()) }
-/** Programs such as rabbitmqctl take many seconds when five files and a build share two cores. */
-const WAITING = { testTimeout: 180_000, hookTimeout: 180_000 }
+/**
+ * For tests that hang. No test has a shorter one, unless its time is what it claims: five files and a build share two
+ * cores, on which a second of work takes ten.
+ */
+const LIMITS = { testTimeout: 180_000 * PATIENCE, hookTimeout: 180_000 * PATIENCE }
 
 /** The files of a worker share their modules, which saves half of the CPU time of unit tests. */
 const UNITS = { include: ['src/**/*.test.ts'] }
@@ -65,8 +68,7 @@ const project = (name: string) => ({
     root: `packages/${name}`,
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: [BROKERS, ...leftIn(`packages/${name}/`)],
-    testTimeout: 60_000 * PATIENCE,
-    hookTimeout: 60_000 * PATIENCE,
+    ...LIMITS,
   },
 })
 
@@ -74,7 +76,6 @@ const project = (name: string) => ({
 const ofClient = { ...project('client').test, setupFiles: [...WAITS.setupFiles, source('client/src/development.ts')] }
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
-const { test: ofTransport } = project('transport-uws')
 const ofBrokers = ['nats', 'rabbitmq', 'redis'].map((name) => project(`broker-${name}`))
 const { test: ofOutbox } = project('outbox-postgres')
 const { test: ofBench } = project('bench')
@@ -89,19 +90,19 @@ export default defineConfig({
       { resolve, test: { ...ofClient, ...UNITS, exclude: [ALONE] } },
       { resolve, test: { ...ofClient, name: 'client-alone', include: [ALONE, PLAYS], isolate: true } },
       { resolve, test: { ...ofServer, ...UNITS } },
-      { resolve, test: { ...ofServer, ...WAITING, name: 'server-plays', include: [PLAYS] } },
+      { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
-      { resolve, test: { ...ofTransport, ...WAITING } },
+      project('transport-uws'),
       ...ofBrokers,
       { resolve, test: { ...ofOutbox, ...WAITING } },
       project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
-      { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
+      { resolve, test: { ...ofBench, name: 'bench-plays', include: [PLAYS] } },
       // A library of theirs looks for a container runtime once per process, and one test shows it a stand-in.
-      { resolve, test: { ...ofServices, ...WAITING, isolate: true } },
+      { resolve, test: { ...ofServices, isolate: true } },
       {
         resolve,
-        test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: leftIn('packages/server/') },
+        test: { ...ofServer, name: 'brokers', include: [BROKERS], exclude: leftIn('packages/server/') },
       },
       // It replaces clock, chance and sockets of its process.
       {
@@ -121,7 +122,7 @@ export default defineConfig({
         test: {
           ...WAITS,
           ...WORKERS,
-          ...WAITING,
+          ...LIMITS,
           isolate: false,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],

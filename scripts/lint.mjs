@@ -4,5 +4,5 @@ import { runScript } from './lib/steps.mjs'
 
 await runScript(async () => {
   await build()
-  printCounts([await runLint()])
+  printCounts([await runLint(true)])
 })

@@ -6,7 +6,7 @@ import { findChromium } from './lib/chromium.mjs'
 import { printCounts, runAutobahn, runCargoTests, runLint, runMemcheck, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
 import { print, runScript, sideBySide, step } from './lib/steps.mjs'
-import { shortScope } from './lib/test-scope.mjs'
+import { playsRust, shortScope } from './lib/test-scope.mjs'
 import { HELP, playVersions } from './lib/version-series.mjs'
 
 const { values } = parseArgs({
@@ -34,6 +34,9 @@ async function testAll() {
       `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}; of parts of files: WEBMQ_TEST_TURN=${scope.turn}`,
     )
   }
+  const withRust = isAll || playsRust(scope.turn)
+  if (!withRust)
+    print("the tests and lint of Rust and Autobahn's suite run when their code has changed, and in their turn")
 
   let chromium
   const { compiled, built } = await beginBuildForTests(async () => {
@@ -57,8 +60,9 @@ async function testAll() {
       ),
     ),
     compiled.then(async () => {
-      const lintCount = await step('Checking format, lint, types and the dependency rule', runLint)
+      const lintCount = await step('Checking format, lint, types and the dependency rule', () => runLint(withRust))
       await built
+      if (!withRust) return [lintCount]
       // Both wait much of their time.
       const counts = await sideBySide(
         step('Running the Rust tests', runCargoTests),

@@ -54,6 +54,6 @@ describe.each(PLAYED)(
       const { acknowledgedCount, ...outcome } = await playGroups(broker, fault, onTestFinished)
       expect(outcome).toEqual({ lost: [], counts: { taken: [1], asked: [1] }, final: [] })
       expect(acknowledgedCount).toBeGreaterThan(100)
-    }, 120_000)
+    })
   },
 )

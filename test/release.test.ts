@@ -66,7 +66,7 @@ function copyOfVersions(): string {
 describe('the version of a release', () => {
   // Symptom: the first release was 1.0.0, and each minor a major. Cause: changesets make whoever has a bumped package as
   // a peer a major, and the image was ahead of the packages with which it shares its version.
-  it('is as large a step as the changesets ask for', { timeout: 60_000 }, () => {
+  it('is as large a step as the changesets ask for', () => {
     const folder = copyOfVersions()
     const versionsOf = () => [
       ...new Set(

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { shortScope } from '../scripts/lib/test-scope.mjs'
+import { playsRust, shortScope } from '../scripts/lib/test-scope.mjs'
 import { ROOT } from './docs/blocks.js'
 
 const hashOf = (turn: number) => turn.toString(16).padStart(8, '0').repeat(5)
@@ -32,8 +32,23 @@ describe('what npm test leaves to test:all', () => {
   it('takes turns among the tests of a broker when its code changes', () => {
     for (const hash of TURNS.slice(0, 8)) {
       const { chosen } = shortScope({ hash, changed: ['packages/broker-redis/src/link.ts'] })
-      expect(chosen).toContain('test/history/redis.test.ts')
-      expect(chosen).toContain('packages/server/test/brokers/redis-faults.test.ts')
+      expect(chosen).toContainEqual(expect.stringMatching(/^test\/(history|streams)\/redis\.test\.ts$/))
+      expect(chosen).toContainEqual(expect.stringMatching(/brokers\/redis-(faults|promotion)\.test\.ts$/))
     }
+  })
+
+  it.each([
+    ['clients/python/webmq/client.py', 'test/clients/conformance.test.ts'],
+    ['docs/client/types.md', 'test/docs/compile.test.ts'],
+    ['packages/client/README.md', 'test/docs/compile.test.ts'],
+    ['packages/client/src/core/types.ts', 'packages/client/test/typed-parts.test.ts'],
+    ['packages/client/src/parts/tabs/hub.ts', 'test/browser/flow.test.ts'],
+    ['packages/server/admin/admin.js', 'test/admin.test.ts'],
+  ])('has the test that a change of %s concerns', (code, file) => {
+    for (const hash of TURNS.slice(0, 8)) expect(shortScope({ hash, changed: [code] }).chosen).toContain(file)
+  })
+
+  it('has the tests of Rust in one turn of eight, whatever has changed', () => {
+    expect(playsRust('16')).toBe(true)
   })
 })

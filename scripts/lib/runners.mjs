@@ -55,6 +55,9 @@ const CHECKS = [
   ['size of the client in an app', bin('size-limit'), []],
   ['comments of what the client exports', process.execPath, ['scripts/api-docs.mjs', '--check']],
   ['packages as users get them', process.execPath, ['scripts/lint-packages.mjs']],
+]
+
+const RUST_CHECKS = [
   ['format of Rust', 'cargo', ['fmt', '--manifest-path', CARGO_WORKSPACE, '--all', '--check']],
   [
     'lint of Rust',
@@ -83,10 +86,13 @@ const CHECKS = [
 
 const newCount = (name) => ({ name, passed: 0, failed: 0, skipped: 0, output: '' })
 
-/** @returns {Promise<Count>} */
-export async function runLint() {
+/**
+ * @param {boolean} withRust Checks Rust too.
+ * @returns {Promise<Count>}
+ */
+export async function runLint(withRust) {
   const count = newCount('lint')
-  for (const [title, command, args, needed] of CHECKS) {
+  for (const [title, command, args, needed] of [...CHECKS, ...(withRust ? RUST_CHECKS : [])]) {
     const log = `lint-${title.replaceAll(/\W+/g, '-')}`
     if (needed !== undefined && (await run(command, needed.args, { log })).exitCode !== 0) {
       print(`  skip ${title}: ${needed.hint}`)

@@ -9,11 +9,10 @@ export const USUAL_VERSIONS = { rabbitmq: '4.0', redis: '8.0', nats: '2.10' }
  */
 export async function findServices() {
   const { obtainAll } = await import('webmq-services')
-  await chooseVersions()
   try {
     await obtainAll(({ name, source, place, version = '' }) => {
       print(`  ${name.padEnd(10)} ${version.padEnd(8)} ${SOURCES[source]} ${place}`)
-    })
+    }, chooseVersions())
   } catch (error) {
     if (error.name !== 'ServiceError') throw error
     throw new StepError(`The tests need services: ${error.message}`)

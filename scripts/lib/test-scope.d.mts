@@ -4,3 +4,6 @@ export function shortScope(commit?: { readonly hash: string; readonly changed: r
   readonly chosen: readonly string[]
   readonly turn: string
 }
+
+/** Whether to play the tests and lint of Rust, and Autobahn's suite, in this turn. */
+export function playsRust(turn: string): boolean

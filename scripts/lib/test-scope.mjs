@@ -6,7 +6,7 @@ import { ROOT } from './steps.mjs'
 /**
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door and in
- * each cache, the checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
+ * each cache, ten thousand connections, the checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
  * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
  * the Helm chart, an installation from an empty folder.
  */
@@ -20,6 +20,7 @@ const ONLY_ALL = [
   'packages/server/test/brokers/outbox-100k.test.ts',
   'packages/server/test/memory-of-caches.test.ts',
   'packages/server/test/memory-of-doors.test.ts',
+  'packages/server/test/transports/ten-thousand.test.ts',
   'test/packages.test.ts',
   'test/clients/cuts.test.ts',
   'test/clients/go-package.test.ts',
@@ -40,38 +41,46 @@ const brokers = (...names) => names.map((name) => `packages/server/test/brokers/
 const server = (...names) => names.map((name) => `packages/server/test/${name}.test.ts`)
 const endToEnd = (...names) => names.map((name) => `test/${name}.test.ts`)
 
-/** Of each list, `npm test` runs one file. Those of a list prove something alike, or start the same costly program. */
+/**
+ * Of each list, `npm test` runs one file. Those of a list prove something alike, or start the same costly program; what
+ * they promise is also shown by tests that run each time. A commit plays one file that restarts brokers, one that cuts
+ * them off, one with random schedules on real brokers, one with virtual ones, and two with pages in Chromium.
+ */
 const IN_TURNS = [
-  endToEnd('history/memory', 'history/mesh', 'history/nats', 'history/rabbitmq', 'history/redis'),
+  [
+    ...endToEnd('history/memory', 'streams/nats', 'history/mesh', 'streams/memory', 'history/nats'),
+    ...endToEnd('streams/rabbitmq', 'history/redis', 'streams/redis', 'history/rabbitmq'),
+  ],
   endToEnd('history/slow-listener', 'history/slow-patterns'),
-  endToEnd('streams/memory', 'streams/nats', 'streams/rabbitmq', 'streams/redis'),
-  brokers('lost-end-nats-cluster', 'lost-end-rabbitmq', 'lost-end-redis-cluster', 'redis-lost-end'),
+  [
+    ...brokers('lost-end-rabbitmq', 'redis-lost-end', 'rabbitmq-operators', 'lost-end-nats-cluster'),
+    ...brokers('rabbitmq-faults', 'lost-end-redis-cluster', 'rabbitmq-lost-stream', 'rabbitmq-tls'),
+  ],
+  brokers('nats-faults', 'mesh-faults', 'other-broker', 'redis-faults', 'outbox-faults', 'redis-promotion'),
   brokers('nats-broker', 'rabbitmq-broker'),
   brokers('redis-broker', 'redis-cluster'),
   brokers('nats-log', 'rabbitmq-log', 'redis-log'),
-  brokers('nats-faults', 'redis-faults'),
-  // A RabbitMQ of their own takes six seconds of CPU time to start.
-  brokers('rabbitmq-lost-stream', 'rabbitmq-operators', 'rabbitmq-refusals', 'rabbitmq-tls'),
-  brokers('mesh-faults', 'other-broker', 'outbox-faults', 'rabbitmq-faults', 'redis-promotion'),
   ['access', 'outbox'].map((name) => `packages/outbox-postgres/test/${name}.test.ts`),
-  [...brokers('durable-nodes', 'history-change', 'presence'), 'test/queue-groups.test.ts'],
-  brokers('behind', 'stopping'),
+  [...brokers('presence', 'durable-nodes', 'history-change'), 'test/queue-groups.test.ts'],
+  brokers('behind', 'stopping', 'rabbitmq-refusals'),
   brokers('foreign-messages', 'foreign-texts', 'queue-groups'),
   [
     ...server('streams-http', 'durable-streams/suite'),
     ...brokers('durable-suite-nats', 'durable-suite-rabbitmq', 'durable-suite-redis'),
   ],
-  server('transports/native-flood', 'transports/native-threads', 'transports/ten-thousand'),
+  server('transports/native-flood', 'transports/native-threads'),
   [...server('transports/ws'), 'packages/transport-uws/test/conformance.test.ts'],
   server('texts/reading', 'texts/writing'),
   server('bad-input', 'hostile', 'http-api-hostile'),
   ['load-balancer', 'services', 'versions'].map((name) => `packages/services/test/${name}.test.ts`),
-  endToEnd('clients/conformance', 'docs/compile'),
-  endToEnd('model/model', 'seeded/seeded'),
-  endToEnd('seeded/wire/nats/model', 'seeded/wire/rabbitmq/suites', 'seeded/wire/redis/model'),
+  [...endToEnd('clients/conformance', 'docs/compile', 'docs/recipes'), 'packages/client/test/typed-parts.test.ts'],
+  endToEnd(
+    ...['model/model', 'seeded/seeded', 'seeded/wire/nats/model', 'seeded/wire/rabbitmq/suites'],
+    'seeded/wire/redis/model',
+  ),
   endToEnd('checker/cli', 'checker/clients', 'checker/elsewhere'),
   ['packages/check/test/judge-mutations.test.ts', 'test/release.test.ts'],
-  endToEnd('admin', 'demo', 'tls'),
+  endToEnd('admin', 'demo', 'tls', 'browser/flow'),
   [
     ...endToEnd('devtools', 'vite-plugin'),
     ...['assistant', 'auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map(
@@ -80,6 +89,39 @@ const IN_TURNS = [
   ],
 ]
 
+/** What a change of this code is about: of a list, these come first, as those of a broker do when its code changes. */
+const CONCERNED = [
+  [/^clients\//, endToEnd('clients/conformance')],
+  [/^docs\/client\/recipes\.md$/, endToEnd('docs/recipes')],
+  [/^(docs|packages\/\w+\/README)\b.*\.md$/, endToEnd('docs/compile')],
+  [/^packages\/client\/src\/(core\/(types|topics)|parts|frameworks)\b/, ['packages/client/test/typed-parts.test.ts']],
+  [/^packages\/client\/src\/parts\/(tabs|outbox)\//, endToEnd('browser/flow')],
+  [/^packages\/server\/admin\//, endToEnd('admin')],
+  [/^packages\/server\/demo\//, endToEnd('demo')],
+  [/^packages\/services\/src\//, ['packages/services/test/services.test.ts']],
+]
+
+/** What the tests and lint of Rust and Autobahn's suite are about. */
+const RUST = [
+  ...['packages/native', 'packages/bench/loadgen', 'deny.toml', 'test/autobahn'],
+  'packages/server/src/adapters/transports',
+]
+/** More than anybody lands at once. */
+const RECENT_COMMIT_COUNT = 20
+/** One commit in so many plays them though nothing has changed: some are random. */
+const RUST_TURNS = 8
+
+/**
+ * Whether to play what is about Rust: where it has changed in the working tree or in the last commits, where that cannot be
+ * known, and in its turn.
+ * @param {string} turn that of {@link shortScope}
+ */
+export function playsRust(turn) {
+  if (Number(turn) % RUST_TURNS === 0) return true
+  const { status } = spawnSync('git', ['diff', '--quiet', `HEAD~${RECENT_COMMIT_COUNT}`, '--', ...RUST], { cwd: ROOT })
+  return status !== 0
+}
+
 const BROKER_KINDS = ['mesh', 'nats', 'rabbitmq', 'redis']
 /** A change of more tests than these goes through all of the code: only turns decide. */
 const MAX_CHANGED_TESTS = 4
@@ -87,7 +129,7 @@ const MAX_CHANGED_TESTS = 4
 /**
  * The files that `npm test` leaves out on this commit, those that it runs of each list, and the turn for the parts of a
  * file (`test/in-turn.ts`), which is another number: each part of each file has its turn. A test that the commit or the
- * working tree changes is not left out; of a list, one of the broker whose code they change comes first.
+ * working tree changes is not left out; of a list, one that the changed code concerns comes first.
  * @param {{ readonly hash: string, readonly changed: readonly string[] }} [commit]
  * @returns {{ readonly left: readonly string[], readonly chosen: readonly string[], readonly turn: string }}
  */
@@ -96,8 +138,9 @@ export function shortScope({ hash, changed } = thisCommit()) {
   const kinds = BROKER_KINDS.filter((kind) =>
     changed.some((file) => new RegExp(`packages/(broker-|.*/brokers/)${kind}/`).test(file)),
   )
+  const concerned = CONCERNED.filter(([code]) => changed.some((file) => code.test(file))).flatMap(([, files]) => files)
   const chosen = IN_TURNS.map((files) => {
-    const own = files.filter((file) => kinds.some((kind) => file.includes(kind)))
+    const own = files.filter((file) => concerned.includes(file) || kinds.some((kind) => file.includes(kind)))
     const some = own.length > 0 ? own : files
     return some[turn % some.length]
   })

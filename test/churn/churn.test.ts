@@ -6,7 +6,7 @@ const LOAD = ['--seconds', '6', '--rest', '8', '--actors', '4', '--broker', 'mem
 
 it('leaves nothing at a node when connections, groups, presence and streams have come and gone', async () => {
   expect(await main(LOAD)).toBe(0)
-}, 180_000)
+})
 
 it('says what its options are, and knows no others', async () => {
   expect(await main(['--help'])).toBe(0)

@@ -70,7 +70,7 @@ function errorsOf(modules: readonly BlockModule[], program = programOf(modules))
 /** Blocks that declare topics for all modules would do so for the other blocks. */
 const isForAll = ({ text }: BlockModule) => /^declare module 'webmq-client'/m.test(text)
 
-it('blocks of code in the READMEs and docs compile', { timeout: 120_000 }, () => {
+it('blocks of code in the READMEs and docs compile', () => {
   const modules = modulesOf(examples())
   expect(modules.length).toBeGreaterThan(30)
   expect(errorsOf(modules.filter((module) => !isForAll(module)))).toEqual([])
@@ -79,7 +79,7 @@ it('blocks of code in the READMEs and docs compile', { timeout: 120_000 }, () =>
   for (const module of forAll) expect(errorsOf([module])).toEqual([])
 })
 
-it('blocks of code compile with a typed client, too', { timeout: 120_000 }, () => {
+it('blocks of code compile with a typed client, too', () => {
   const modules = modulesOf(examples()).filter((module) => !isForAll(module) && withTopics(module.text) !== module.text)
   expect(modules.length).toBeGreaterThan(20)
   expect(errorsOf(modules, programOf(modules, withTopics))).toEqual([])
@@ -105,7 +105,7 @@ const OF_BLOCKS: Linter.RulesRecord = {
   '@typescript-eslint/no-deprecated': 'off',
 }
 
-it('blocks for the browser pass strictTypeChecked of typescript-eslint', { timeout: 120_000 }, () => {
+it('blocks for the browser pass strictTypeChecked of typescript-eslint', () => {
   const modules = modulesOf(examples()).filter((module) => !isForAll(module) && isOfClient(module))
   expect(modules.length).toBeGreaterThan(20)
   expect(complaints(modules)).toEqual([])

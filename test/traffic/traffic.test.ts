@@ -4,7 +4,7 @@ import { main } from './main.js'
 /** `npm run test:doors` plays an hour of it with every broker. */
 const SECONDS = 12
 
-it('leaves a node as it was, whatever comes through its doors', { timeout: 120_000 }, async () => {
+it('leaves a node as it was, whatever comes through its doors', async () => {
   const seed = process.env.WEBMQ_TEST_SEED === undefined ? [] : ['--seed', process.env.WEBMQ_TEST_SEED]
   const load = ['--seconds', `${SECONDS}`, '--quiet', '2', '--rate', '40', '--broker', 'memory', '--no-outbox']
   expect(await main([...load, ...seed])).toBe(0)

@@ -73,7 +73,7 @@ async function isRunning(pid: number): Promise<boolean> {
   return !/\) [ZX]/.test(stat)
 }
 
-describe('benchmark.js', { timeout: 60_000 }, () => {
+describe('benchmark.js', () => {
   let directory: string
 
   beforeAll(async () => {
@@ -224,7 +224,7 @@ describe('benchmark.js', { timeout: 60_000 }, () => {
     run.child.kill('SIGINT')
     expect(await run.exited, run.output()).toBe(130)
     expect((await Promise.all(descendants.map(({ pid }) => isRunning(pid)))).filter(Boolean)).toEqual([])
-  }, 60_000)
+  })
 
   it.each(['library', 'generator'])(
     'ends with 130 on Ctrl-C, writes what it has measured, and leaves no backend behind: clients by %s',

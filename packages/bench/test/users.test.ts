@@ -5,7 +5,7 @@ import { useBench } from './bench-run.js'
 const { benchmark } = useBench()
 
 /** The one play of `npm test` in which the load generator reads positions, replays and gaps by itself. */
-it('plays users who get the history and what comes then, once and in order', { timeout: 120_000 }, async () => {
+it('plays users who get the history and what comes then, once and in order', async () => {
   const load = ['--users', '20', '--duration', '1', '--rounds', '1', '--sending-rate', '1']
   const { exitCode, output, record } = await benchmark('history', ...load, '--assert', 'joinMissCount=0')
   expect(exitCode, output).toBe(0)

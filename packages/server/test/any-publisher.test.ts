@@ -76,7 +76,7 @@ describe('a publisher with any claims, key, message id and payload', () => {
       }),
       { numRuns: 300 },
     )
-  }, 30_000)
+  })
 
   it('is encoded for every broker without loss', () => {
     fc.assert(

@@ -185,7 +185,7 @@ describe.each(['native', 'ws', 'uws'] as const)('bad input on the %s transport',
     expect(client.frames).toEqual([])
   })
 
-  it.each(NOT_HTTP)('ends a connection that begins with %s', { timeout: 30_000 }, async (_input, bytes) => {
+  it.each(NOT_HTTP)('ends a connection that begins with %s', async (_input, bytes) => {
     const client = await connectSocket()
     client.write(bytes)
     await client.ended(HEAD_TIMEOUT_MS[transport])
@@ -247,9 +247,7 @@ describe.each(['native', 'ws', 'uws'] as const)('bad input on the %s transport',
     await eventually(() => expect(client.texts.at(-1)).toMatch(/^ok x /))
   })
 
-  it('drops sockets that never complete a handshake, and takes no harm from hundreds', {
-    timeout: 30_000,
-  }, async () => {
+  it('drops sockets that never complete a handshake, and takes no harm from hundreds', async () => {
     const starts = ['', 'GET', 'GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: webso', handshakeHead(WS).slice(0, -2)]
     const sockets = await Promise.all(Array.from({ length: 200 }, () => connectSocket()))
     for (const [index, socket] of sockets.entries()) socket.write(starts[index % starts.length] ?? '')

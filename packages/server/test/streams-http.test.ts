@@ -178,7 +178,7 @@ describe.each(TRANSPORTS)('a stream that a body writes, on the %s transport', SI
     const { text, sequence } = await read(api)
     expect(text).toBe(Array.from({ length: 30_000 }, (_, index) => index % 10).join(''))
     expect(sequence).toBeLessThan(30_000)
-  }, 60_000)
+  })
 
   it.for([
     ['is larger than a stream may be', { maxStreamBytes: 10_000 }, 'x'.repeat(50_000), 507, 'E_STREAM_LIMIT'],
@@ -335,7 +335,7 @@ describe('a stream over HTTP', SIDE_BY_SIDE, () => {
     sender.request.end()
     expect((await sender.answer).json).toMatchObject({ status: 'end' })
     expect((await read(api)).text).toBe(Array.from({ length: 100 }, (_, index) => `${index} `).join(''))
-  }, 60_000)
+  })
 
   it('is read no faster than its client may cause work', async (context) => {
     const api = await start(context, { workPerSecond: 1_000, workBurst: 1_000, jwt: { secret: SECRET } })

@@ -14,19 +14,24 @@ export interface ObtainedService {
   readonly version?: string
 }
 
-const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats', 'postgres']
+const BROKERS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
  * Makes sure that all services, the fault proxy and the load balancers can start. Installs or builds missing programs,
  * so that no test has to. Starts nothing.
  * @param report Called with each as soon as it is available.
+ * @param versionsChosen Brokers wait for it: then the environment says which versions are asked for.
  * @throws {ServiceError} with instructions for the first one that is not available.
  */
-export async function obtainAll(report: (obtained: ObtainedService) => void): Promise<void> {
-  // Go builds one of them while the package manager installs the others, one at a time.
+export async function obtainAll(
+  report: (obtained: ObtainedService) => void,
+  versionsChosen: Promise<void> = Promise.resolve(),
+): Promise<void> {
+  // Go builds one of them while the package manager installs others, one at a time, and brokers are unpacked.
   await Promise.all([
     obtainToxiproxy().then(({ source, file }) => report({ name: 'toxiproxy', source, place: file })),
-    obtainPackages(report),
+    obtainKinds(['postgres'], report).then(() => obtainBalancers(report)),
+    versionsChosen.then(() => obtainKinds(BROKERS, report)),
   ])
 }
 
@@ -44,13 +49,16 @@ export async function obtainService(kind: ServiceKind, version?: string): Promis
   return { name: kind, source, place: file, ...(number !== undefined && { version: number }) }
 }
 
-async function obtainPackages(report: (obtained: ObtainedService) => void): Promise<void> {
-  for (const kind of KINDS) {
+async function obtainKinds(kinds: readonly ServiceKind[], report: (obtained: ObtainedService) => void): Promise<void> {
+  for (const kind of kinds) {
     const url = urlGiven(kind)
     // Tests that kill or configure a service need a private one beside the given one.
     if (url !== undefined) report({ name: kind, source: 'url', place: new URL(url).host })
     report(await obtainService(kind))
   }
+}
+
+async function obtainBalancers(report: (obtained: ObtainedService) => void): Promise<void> {
   for (const name of ['haproxy', 'nginx'] as const) {
     const { source, file } = await obtainBalancer(name)
     report({ name, source, place: file })

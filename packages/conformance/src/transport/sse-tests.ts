@@ -123,7 +123,7 @@ export function sseTests(create: TestedTransport): void {
     })
 
     it('are answered with 408 when nobody decides in time', async () => {
-      const harness = await start({ handshakeTimeoutMs: 100 }, () => ({ upgrade: () => undefined }))
+      const harness = await start({ handshakeTimeoutMs: 1_000 }, () => ({ upgrade: () => undefined }))
       expect((await harness.track(harness.requestStream(PATH)).response()).statusCode).toBe(408)
       expect(harness.sink.opened.size).toBe(0)
     })

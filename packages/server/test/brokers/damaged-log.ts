@@ -65,7 +65,7 @@ export function damagedLogSuite(kind: Kind, isShort = false): void {
     let service: Keeping
     beforeAll(async () => {
       service = await kind.start()
-    }, 120_000)
+    })
     afterAll(() => service.stop())
 
     it.each(isShort ? DAMAGES.slice(0, 1) : DAMAGES)(

@@ -178,7 +178,7 @@ type Kind = ServiceKind | 'redis cluster' | 'mesh'
 let cluster: Promise<RedisCluster> | undefined
 afterAll(async () => {
   await (await cluster)?.stop()
-}, 30_000)
+})
 
 async function addressOf(kind: Exclude<Kind, 'mesh'>): Promise<string> {
   if (kind !== 'redis cluster') return (await sharedService(kind)).url

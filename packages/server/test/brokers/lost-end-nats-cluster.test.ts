@@ -53,7 +53,7 @@ describe('a log at a NATS cluster of which some servers come back with older dat
     await vi.waitFor(() => expect(node.statuses.at(-1)).toBe('up'), RECOVERY)
     await publish(node, PUBLISHED, TOTAL)
     for (const broker of [node, await startNode()]) expect(await missedInSilence(broker, given)).toEqual([])
-  }, 180_000)
+  })
 
   it('is whole or a gap, when one server has older data, all were gone at once, and no node lives', async () => {
     const { servers, startNode } = await startServers()
@@ -65,7 +65,7 @@ describe('a log at a NATS cluster of which some servers come back with older dat
     const after = await startNode()
     await publish(after, PUBLISHED, TOTAL)
     for (const broker of [after, await startNode()]) expect(await missedInSilence(broker, given)).toEqual([])
-  }, 180_000)
+  })
 
   // Symptom: a node got no more messages, and answered logged publishes with `E_TIMEOUT`. Cause: two of three with older data
   // are more than a cluster can spare; JetStream stored at lower sequences than its consumer had sent.
@@ -87,5 +87,5 @@ describe('a log at a NATS cluster of which some servers come back with older dat
       return []
     })
     for (const broker of brokers) expect(await missedInSilence(broker, given)).toEqual([])
-  }, 180_000)
+  })
 })

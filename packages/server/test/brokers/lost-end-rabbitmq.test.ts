@@ -46,4 +46,4 @@ it('a log that has lost its end, and whose broker is restarted while a node asks
   await asked(broken.url, `${namespace}.log`)
   await broken.restart()
   expect((await (await third).read({ since }, ['#'])).gap).toEqual(expect.any(String))
-}, 120_000)
+})

@@ -163,7 +163,7 @@ export function lostEndSuite(kind: Kind): void {
       const { gap, messages } = await third.read({ since: early[2] ?? NOWHERE }, ['#'])
       const texts = messages.map(({ payload }) => Buffer.from(payload).toString())
       if (gap === undefined) expect(texts).toEqual(Array.from({ length: 17 }, (_, index) => `${index + 4}`))
-    }, 180_000)
+    })
 
     it('is whole after a restart that a node outlives, also on a node that starts then', async () => {
       const broken = await service(kind)
@@ -180,7 +180,7 @@ export function lostEndSuite(kind: Kind): void {
         expect([gap, messages.length]).toEqual([undefined, 7])
       }
       expect([...living.gaps, ...started.gaps]).not.toContain('epoch-changed')
-    }, 180_000)
+    })
 
     it('that comes back empty is told to a node that lives, and to those who come back to it', async () => {
       const broken = await service(kind)
@@ -190,6 +190,6 @@ export function lostEndSuite(kind: Kind): void {
       await vi.waitFor(() => expect([node.gaps.length > 0, node.statuses.at(-1)]).toEqual([true, 'up']), RECOVERY)
       await publish(node, 101, 110)
       for (const since of early) expect((await node.read({ since }, ['#'])).gap).toEqual(expect.any(String))
-    }, 180_000)
+    })
   })
 }

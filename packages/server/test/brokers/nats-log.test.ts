@@ -361,7 +361,7 @@ describe('log of nats, messages', () => {
     const options = { broker: proxy.url, brokerNamespace, brokerStartTimeoutMs: 30_000, ...history }
     const later = await startNode({ ...options, brokerHeartbeatMs: 400 })
     expect(await later.broker.position()).toEqual(await first.broker.position())
-  }, 60_000)
+  })
 
   it('leaves no consumer behind', async () => {
     const brokerNamespace = ownNamespace()

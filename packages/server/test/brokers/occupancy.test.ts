@@ -105,5 +105,5 @@ describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']
     await vi.waitFor(() => expect(takenBy(backend).slice(7).sort()).toEqual(vacated), soon)
     // Nothing else came, but again.
     expect(takenBy(backend)).toHaveLength(13)
-  }, 90_000)
+  })
 })

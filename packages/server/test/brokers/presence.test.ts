@@ -129,7 +129,7 @@ describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']
     if (kind === 'mesh') return
     ;({ url } = await sharedService(kind))
     proxy = await startFaultProxy({ url })
-  }, 120_000)
+  })
   afterAll(async () => {
     await proxy?.stop()
   })
@@ -177,7 +177,7 @@ describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']
     const goneMs = performance.now() - killedMs
     expect(goneMs).toBeLessThan(TTL_MS + SLACK_MS)
     process.stdout.write(`  ${kind}: gone ${Math.round(goneMs)} ms after the kill, time to live ${TTL_MS} ms\n`)
-  }, 40_000)
+  })
 
   itWhere(kind !== 'mesh')(
     'agrees again after an outage of the broker, with what happened meanwhile',

@@ -45,7 +45,7 @@ describe.each<ServiceKind | 'mesh'>(inTurn(['redis', 'nats', 'rabbitmq', 'mesh']
   let url = ''
   beforeAll(async () => {
     if (kind !== 'mesh') url = (await sharedService(kind)).url
-  }, 120_000)
+  })
 
   it.each([1])(
     'give each message to exactly one member, over moves, stops and crashes: seed %i',

@@ -6,14 +6,13 @@ import { inTurn } from '../../../../test/in-turn.js'
 import { faultCount } from './fault-count.js'
 import { newNamespace, nodeOptions } from './rabbitmq-node.js'
 
-const START_TIMEOUT_MS = 100_000
 let service: RabbitmqService
 
 beforeAll(async () => {
   service = await startRabbitmq({ isPrivate: true })
-}, START_TIMEOUT_MS)
+})
 
-afterAll(() => service?.stop(), START_TIMEOUT_MS)
+afterAll(() => service?.stop())
 
 /** Three nodes, each behind a proxy of its own. */
 async function faultySystem(namespace: string, history = historyOf()) {

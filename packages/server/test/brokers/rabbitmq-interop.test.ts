@@ -9,7 +9,7 @@ let service: SharedRabbitmq
 
 beforeAll(async () => {
   service = await sharedService('rabbitmq')
-}, 100_000)
+})
 
 describe('rabbitmq and plain AMQP', () => {
   it('is consumed from by anybody: the exchange has the name of the namespace, the payload is bare', async () => {
@@ -191,5 +191,5 @@ describe('rabbitmq and a node with many patterns', () => {
     await publishText(broker, 'user.9', '5')
     await vi.waitFor(() => expect(received.at(-1)?.text).toBe('5'))
     expect(broker.stats()).toMatchObject({ receivedCount: 4, surplusCount: 1 })
-  }, 120_000)
+  })
 })

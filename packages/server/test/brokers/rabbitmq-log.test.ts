@@ -14,7 +14,7 @@ let service: SharedRabbitmq
 
 beforeAll(async () => {
   service = await sharedService('rabbitmq')
-}, 100_000)
+})
 
 /** A program that speaks plain AMQP, and a namespace whose log is gone when the test ends. */
 async function setUp() {
@@ -121,5 +121,5 @@ describe('the bounds of the log of a rabbitmq', () => {
     await publishText(broker, 'log.last', '"last"')
     await vi.waitFor(() => expect(away.received.at(-1)?.text).toBe('"last"'))
     expect(await away.broker.position()).toEqual(await broker.position())
-  }, 60_000)
+  })
 })

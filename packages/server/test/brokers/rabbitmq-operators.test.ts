@@ -4,7 +4,6 @@ import { PREFETCH_COUNT } from '../../../broker-rabbitmq/src/connection.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
-const START_TIMEOUT_MS = 100_000
 /** The broker sends 1,000 messages ahead of their acknowledgements: this is 36 s of them, longer than rabbitmqctl takes. */
 const BACKLOG_COUNT = 30_000
 const LATENCY_MS = 600
@@ -12,9 +11,9 @@ let service: RabbitmqService
 
 beforeAll(async () => {
   service = await startRabbitmq({ isPrivate: true })
-}, START_TIMEOUT_MS)
+})
 
-afterAll(() => service?.stop(), START_TIMEOUT_MS)
+afterAll(() => service?.stop())
 
 describe('rabbitmq that is short of memory', () => {
   it('is blocked: publishes wait, what others publish is delivered, and nothing is dropped', async () => {
@@ -42,7 +41,7 @@ describe('rabbitmq that is short of memory', () => {
     expect(received.map(({ text }) => Number(text))).toEqual(Array.from({ length: 100 }, (_, number) => number))
     expect(events).toEqual(['up', expect.stringMatching(/^blocked: low on memory/), 'up'])
     expect(broker.stats()).toMatchObject({ acceptedCount: 100, rejectedCount: 0, lostCount: 0 })
-  }, 60_000)
+  })
 
   // Symptom: a listener got messages of an earlier listen of its pattern behind its ok, and missed in silence those that were
   // published between the two. Cause: no marker goes out while the broker takes no messages, and the listen did not wait.
@@ -70,7 +69,7 @@ describe('rabbitmq that is short of memory', () => {
       await service.ctl('set_vm_memory_high_watermark', '0.6')
     }
     expect(await published).toBeUndefined()
-  }, 90_000)
+  })
 })
 
 describe('rabbitmq and its operators', () => {
@@ -143,5 +142,5 @@ describe('rabbitmq and a node that does not keep up', () => {
     await proxy.latency(0)
     channel.publish(namespace, 'b', Buffer.from('"after"'))
     await vi.waitFor(() => expect(node.received.at(-1)?.text).toBe('"after"'))
-  }, 60_000)
+  })
 })

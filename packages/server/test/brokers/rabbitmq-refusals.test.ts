@@ -9,7 +9,7 @@ let service: SharedRabbitmq
 
 beforeAll(async () => {
   service = await sharedService('rabbitmq')
-}, 100_000)
+})
 
 describe('rabbitmq that says no', () => {
   const startError = async (broker: string, namespace = newNamespace()) => {

@@ -7,8 +7,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freePort, type RabbitmqService, startRabbitmq } from 'webmq-services'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
-const START_TIMEOUT_MS = 100_000
-
 describe('rabbitmq over TLS', () => {
   let folder: string
   let service: RabbitmqService
@@ -31,12 +29,12 @@ describe('rabbitmq over TLS', () => {
       ].join('\n'),
     })
     address = `amqps://guest:guest@127.0.0.1:${port}/`
-  }, START_TIMEOUT_MS)
+  })
 
   afterAll(async () => {
     await service?.stop()
     await rm(folder, { recursive: true, force: true })
-  }, START_TIMEOUT_MS)
+  })
 
   const certificateOf = (query: string) =>
     `${address}?cacertfile=${encodeURIComponent(path.join(folder, 'cert.pem'))}${query}`

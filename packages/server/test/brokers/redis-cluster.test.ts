@@ -24,7 +24,7 @@ describe('redis cluster', () => {
     cluster = await startRedisCluster()
     address = `redis+cluster://${hostsOf(cluster.urls)}`
     plain = cluster.urls.map((url) => new Redis(url))
-  }, 120_000)
+  })
   afterAll(async () => {
     for (const each of plain) each.disconnect()
     await cluster.stop()
@@ -190,7 +190,7 @@ describe('redis cluster', () => {
     await vi.waitFor(() => expect(publisher.sink.statuses.at(-1)).toBe('up'), RECOVERY)
     for (const key of ['a', 'b', 'c', 'd']) await publisher.broker.publish(text(key, key))
     await vi.waitFor(() => expect(textsOf(listener).sort()).toEqual(['a', 'b', 'c', 'd']), RECOVERY)
-  }, 60_000)
+  })
 
   // Symptom: with history and a plain address, a node tried for 30 s and ended with "broker is unreachable". Cause: CROSSSLOT and
   // MOVED were taken for passing, and nothing named the address of a cluster.
@@ -211,7 +211,7 @@ describe('redis cluster', () => {
       Array.from({ length: 9 }, () => startAt(cluster.urls[0] ?? '', historyOf())),
     )
     for (const start of starts) if (start.status === 'rejected') expect(start.reason).toMatchObject(refusal)
-  }, 30_000)
+  })
 
   it('is refused by a server that is no cluster', async () => {
     const sentinel = await startRedisSentinel()
@@ -222,7 +222,7 @@ describe('redis cluster', () => {
       brokerNamespace: 'x',
     })
     await expect(node.start(createSink())).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
-  }, 60_000)
+  })
 })
 
 describe('redis behind sentinels', () => {
@@ -241,7 +241,7 @@ describe('redis behind sentinels', () => {
     await vi.waitFor(() => expect(publisher.sink.statuses.at(-1)).toBe('up'), RECOVERY)
     await publisher.broker.publish(text('a.b', 'after'))
     await vi.waitFor(() => expect(textsOf(listener)).toEqual(['before', 'after']))
-  }, 120_000)
+  })
 
   it('does not start when no sentinel knows the master', async () => {
     const { sentinel, stop } = await bound(startRedisSentinel())
@@ -253,7 +253,7 @@ describe('redis behind sentinels', () => {
       brokerNamespace: 'x',
     })
     await expect(node.start(createSink())).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
-  }, 120_000)
+  })
 })
 
 /** What was started, with a `stop` that stands alone. */

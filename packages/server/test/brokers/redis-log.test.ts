@@ -144,7 +144,7 @@ describe('the log of a redis', () => {
     }
     isOver = true
     await writing
-  }, 30_000)
+  })
 
   it('goes on after the scripts are gone', async () => {
     const node = await startLogging()

@@ -34,7 +34,7 @@ describe('a log of a redis that loses its end', () => {
         expect(await readTexts(node, since)).toEqual({ texts: ['10', '11'], gap: 'epoch-changed' })
       expect(await readTexts(node, later[0])).toEqual({ texts: ['11'], gap: undefined })
     }
-  }, 60_000)
+  })
 
   // A client resumed as `recovered`, though others had seen messages that were lost: the log was compared with what
   // living nodes remembered, and no node was left.
@@ -57,7 +57,7 @@ describe('a log of a redis that loses its end', () => {
         expect(await readTexts(node, since)).toEqual({ texts: ['10', '11'], gap: 'epoch-changed' })
       expect(await readTexts(node, later[0])).toEqual({ texts: ['11'], gap: undefined })
     }
-  }, 60_000)
+  })
 
   // A second restart from the same snapshot led to the same place, and a client that had read there was given the rest of
   // other messages as `recovered`.
@@ -80,7 +80,7 @@ describe('a log of a redis that loses its end', () => {
       await node.broker.stop()
     }
     expect(new Set(given.map(({ epoch, offset }) => `${epoch}:${offset}`)).size).toBe(9)
-  }, 60_000)
+  })
 
   it('is whole where a node has read up to its end, and a node without memory comes first', async () => {
     const service = await startRedis({ args: DURABLE })
@@ -99,7 +99,7 @@ describe('a log of a redis that loses its end', () => {
     expect(knowing.sink.gaps).toEqual([])
     for (const node of [fresh, knowing])
       expect(await readTexts(node, since)).toEqual({ texts: ['1', '2'], gap: undefined })
-  }, 60_000)
+  })
 
   it('is told where the only node that is left has not read up to the end', async () => {
     const service = await startRedis({ args: DURABLE })
@@ -122,7 +122,7 @@ describe('a log of a redis that loses its end', () => {
     await vi.waitFor(() => expect(behind.sink.messages).toHaveLength(5), RECOVERY)
     await allAreUp(behind)
     expect(behind.sink.gaps).toEqual(['epoch-changed'])
-  }, 60_000)
+  })
 
   it('is no lost end when the server begins another life with all it had', async () => {
     const service = await startRedis({ args: DURABLE })
@@ -139,7 +139,7 @@ describe('a log of a redis that loses its end', () => {
     }
     expect(node.sink.gaps).toEqual([])
     expect(await readTexts(node, first)).toEqual({ texts: ['1', '2', '3', '4'], gap: undefined })
-  }, 60_000)
+  })
 
   it('is no lost end when all nodes stop and start, and the server does not', async () => {
     const service = await startPrivate()

@@ -22,7 +22,7 @@ describe('redis broker over TLS', () => {
     const files = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-ca-cert-file', certificate]
     service = await startRedis({ args: ['--tls-port', String(port), ...files] })
     address = `rediss://127.0.0.1:${port}`
-  }, 60_000)
+  })
   afterAll(async () => {
     await service.stop()
     await rm(folder, { recursive: true, force: true })

@@ -11,7 +11,8 @@ export interface RawFrame {
   readonly isBinary: boolean
 }
 
-const PATIENCE_MS = 10_000
+/** How long what must come is waited for. */
+export const PATIENCE_MS = 20_000
 const NEWLINE = 0x0a
 
 /** Speaks the protocol in bytes that no client library would send, and reads them without a parser. */

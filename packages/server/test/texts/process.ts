@@ -1,6 +1,7 @@
 import type { WebMQServer } from '../../src/index.js'
 import { type Door, type Expected, isTooDeep, isUnspeakable, lookedInto, memberOutcome, opaque } from './door.js'
 import type { House } from './house.js'
+import { PATIENCE_MS } from './peer.js'
 import { comparison, type HostileText } from './texts.js'
 
 /** As a value of the process: of a text that is no JSON, the string. */
@@ -57,7 +58,8 @@ const forFunctions: Expected = (text) => {
   return text.isJson ? ['as written', 'rewritten'] : 'gap refused'
 }
 
-const PATIENCE_MS = 2_000
+/** A reply that is no JSON never comes. */
+const REQUEST_TIMEOUT_MS = 2_000
 
 /** The doors of each function of a server. One without a row does not compile. */
 const BY_FUNCTION = {
@@ -177,7 +179,7 @@ const BY_FUNCTION = {
       async (server, text, key, house) => {
         const peer = await house.peer()
         await peer.ask((id) => `listen ${id} ${key} group=g respond`)
-        const asked = server.request(key, valueIn(text), { timeoutMs: PATIENCE_MS })
+        const asked = server.request(key, valueIn(text), { timeoutMs: REQUEST_TIMEOUT_MS })
         asked.catch(() => undefined) // Awaited below.
         const task = await Promise.race([peer.next(({ verb }) => verb === 'task'), asked.then(() => undefined)])
         const [, request = ''] = / request=(\S+)/.exec(task?.header ?? '') ?? []

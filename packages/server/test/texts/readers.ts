@@ -3,7 +3,7 @@ import { memberOutcome } from './door.js'
 import { type LogPlace, shownOf } from './foreign-log.js'
 import type { House } from './house.js'
 import { refusalOver } from './http.js'
-import type { Peer } from './peer.js'
+import { PATIENCE_MS, type Peer } from './peer.js'
 import type { RawAnswer } from './raw-http.js'
 import { comparison, type HostileText, MAX_DEPTH } from './texts.js'
 
@@ -18,8 +18,6 @@ interface Reader {
   readonly isProcess?: true
 }
 
-const PATIENCE_MS = 4_000
-
 /** Messages of a key, as a connection gets them with this request. */
 const byRequest =
   (header: (id: string, key: string) => string): Read =>
@@ -30,7 +28,7 @@ const byRequest =
     if (refusal !== undefined) return refusal
     const count = Number(/ replayed=(\d+)/.exec(answer?.header ?? '')?.[1] ?? 0)
     const messages = () => peer.frames.filter(({ verb, name }) => verb === 'message' && name === key)
-    await peer.next(() => messages().length >= count, PATIENCE_MS)
+    await peer.next(() => messages().length >= count)
     if (messages().length < count) return peer.closeCode === undefined ? 'nothing came' : `closed ${peer.closeCode}`
     return messages().some(({ body }) => body !== undefined && Buffer.compare(body, text.bytes) === 0)
       ? 'as written'
@@ -64,6 +62,11 @@ function isAmong(body: Buffer, { bytes, isJson, isUtf8 }: HostileText): boolean 
     ? body.includes(Buffer.concat([Buffer.from('"payload":'), bytes]))
     : body.includes(`"text":${JSON.stringify(bytes.toString())}`)
 }
+
+/** A stream that has ended is told in two events; the second one has its result. */
+const isWhole = (body: string) =>
+  /event: whole\n(?:.+\n)+\n/.test(body) &&
+  (/"status":"(?:active|none)"/.test(body) || /event: end\n(?:.+\n)+\n/.test(body))
 
 /** Reads an event stream until something has come. */
 async function overSse(house: House, query: string, isThere: (body: string) => boolean): Promise<string> {
@@ -127,7 +130,7 @@ const READERS = {
   '/sse?stream=': {
     gives: 'members',
     async read(house, _peer, key, text, place) {
-      const body = await overSse(house, `stream=${key}`, (body) => /event: whole\n(?:.+\n)+\n/.test(body))
+      const body = await overSse(house, `stream=${key}`, isWhole)
       return inBody(Buffer.from(body), text, shownOf(place))
     },
   },

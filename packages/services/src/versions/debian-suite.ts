@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { userCacheFolder } from '../cache-folder.js'
@@ -11,6 +11,7 @@ import { makeRelocatable } from './relocatable.js'
 
 const COMMAND_TIMEOUT_MS = 180_000
 const LOCK_TIMEOUT_MS = 600_000
+const LISTS_FRESH_MS = 600_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 /** apt takes a package only from lists that this has signed. */
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
@@ -97,8 +98,15 @@ async function download(apt: string, source: string, name: string): Promise<void
   const lines = Object.entries(settings).map(([key, value]) => `${key} "${value}";\n`)
   await writeFile(inApt('apt.conf'), `${await run('apt-config', ['dump', 'Acquire'])}${lines.join('')}`)
   const env = { ...process.env, APT_CONFIG: inApt('apt.conf'), DEBIAN_FRONTEND: 'noninteractive' }
-  await run('apt-get', ['update', '--error-on=any'], env)
+  if (!(await areFresh(inApt('lists')))) await run('apt-get', ['update', '--error-on=any'], env)
   await run('apt-get', ['install', '--download-only', '--yes', '--no-install-recommends', name], env)
+}
+
+/** Whether package lists have just been fetched, for another package of the release. */
+async function areFresh(lists: string): Promise<boolean> {
+  const names = (await readdir(lists)).filter((name) => name.includes('_Packages'))
+  const ages = await Promise.all(names.map(async (name) => Date.now() - (await stat(path.join(lists, name))).ctimeMs))
+  return ages.length > 0 && Math.max(...ages) < LISTS_FRESH_MS
 }
 
 async function run(command: string, args: readonly string[], env = process.env): Promise<string> {

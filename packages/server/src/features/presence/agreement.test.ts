@@ -176,4 +176,4 @@ it('is the same on all nodes in the end, and is what clients want, whatever happ
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(), (steps, seed) => play(steps, seed)),
     { numRuns: RUNS },
   )
-}, 60_000)
+})

@@ -108,7 +108,7 @@ it('takes turns between the connections that read, and reads no more for one tha
   honest.send({ verb: 'read', id: 'again', key: 'k1' })
   expect(await answerTo(honest, 'again')).toBe('ok')
   expect(new Set(broker.readKeys)).toEqual(new Set(['k1']))
-}, 30_000)
+})
 
 it('goes on for others with what a connection has begun to read that has gone', async () => {
   const { fake } = await startLong()
@@ -118,7 +118,7 @@ it('goes on for others with what a connection has begun to read that has gone', 
   gone.drop()
   expect(await answerTo(other, 'k0')).toMatch(/^(ok|E_STREAM_ENDED)$/)
   expect((await fake.server.readStream('k0')).isCut).toBe(false)
-}, 30_000)
+})
 
 // Symptom: others waited 30 ms beside clients that read streams of nothing. Cause: a read of a stream counted as a page of a
 // replay, of which a turn has a hundred.

@@ -198,5 +198,5 @@ describe('SubscriptionCover', () => {
       }),
       { numRuns: 300 },
     )
-  }, 60_000)
+  })
 })

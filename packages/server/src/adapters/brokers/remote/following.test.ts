@@ -355,7 +355,7 @@ describe('a RemoteBroker with history', () => {
       await expect(read(2)).rejects.toMatchObject({ code })
     }
     expect(link.endAskCount).toBe(3)
-  }, 10_000)
+  })
 
   it('waits on when the log begins anew in the same epoch', async () => {
     const log = logOf('e', 0, 'a')

@@ -280,7 +280,7 @@ describe('Occupancy', () => {
       vi.clearAllTimers()
     })
     await fc.assert(runs, { numRuns: 60 })
-  }, 120_000)
+  })
 })
 
 describe('ownerOf', () => {
