@@ -58,7 +58,7 @@ describe('deploy/helm', () => {
       if (expected.kind === 'Deployment') {
         expected.spec.template.metadata = spec.template.metadata
         Object.assign(expected.spec.template.spec.containers[0], {
-          image: 'registry.example.com/webmq-server:0.1.0',
+          image: `ghcr.io/webmq/webmq-server:${readYaml('deploy/helm/Chart.yaml').appVersion}`,
           imagePullPolicy: 'IfNotPresent',
         })
       }
