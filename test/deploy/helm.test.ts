@@ -68,6 +68,14 @@ describe('deploy/helm', () => {
     expect(readConfigFile(everything.configFile)).toEqual(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
   })
 
+  it('takes the image by its digest, if there is one', async (context) => {
+    skipWithoutHelm(context)
+    const digest = `sha256:${'0'.repeat(64)}`
+    const { objects } = await install([...SECRETS, 'image.tag=1.2.3', `image.digest=${digest}`])
+    const { spec } = objects.find(({ kind }) => kind === 'Deployment').spec.template
+    expect(spec.containers[0].image).toBe(`ghcr.io/webmq/webmq-server@${digest}`)
+  })
+
   it('has a secret of its own, or that of the documentation, and the rules of the log', async (context) => {
     skipWithoutHelm(context)
     const own = await install(SECRETS)
