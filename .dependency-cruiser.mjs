@@ -8,16 +8,21 @@ export const FLOORS = {
   server: [
     ['doors/cli', 'index'],
     ['create-server'],
+    ['doors/in-process'],
+    ['doors/metrics'],
     ['kernel/node'],
     [
       ...['features/hooks', 'features/operators', 'features/outbox', 'features/presence', 'features/queue-groups'],
       'features/streams',
     ],
-    ['features/feature'],
+    ['doors/sse', 'features/feature'],
     ['doors/http', 'kernel/session'],
     ['doors/options', 'kernel/publishing'],
     ['adapters/brokers', 'features/observing', 'kernel/routing'],
-    ['adapters/transports', 'features/nodes', 'kernel/identity', 'kernel/patterns', 'kernel/replay'],
+    [
+      ...['adapters/transports', 'features/certificates', 'features/nodes', 'kernel/identity', 'kernel/patterns'],
+      'kernel/replay',
+    ],
     ['kernel/ports'],
     ['kernel/base'],
   ],
@@ -238,6 +243,17 @@ export default {
       },
     },
     {
+      name: 'an-outbox-in-a-package-knows-public-faces-alone',
+      comment: 'As one of somebody else: the contract, the protocol, and its own library.',
+      severity: 'error',
+      from: { path: '^packages/(outbox-[^/]+)/src/', pathNot: TESTS },
+      to: {
+        path: '^packages/',
+        pathNot:
+          '^packages/$1/src/|^packages/server/(src|dist)/features/outbox/index\\.|^packages/client/(src|dist)/protocol/',
+      },
+    },
+    {
       name: 'services-stand-alone',
       comment:
         'They start real brokers for tests and benches: Node, testcontainers when it is there, a maker of certificates.',
@@ -262,7 +278,7 @@ export default {
       name: 'native-is-the-bottom',
       severity: 'error',
       from: { path: '^packages/native/' },
-      to: { path: '^packages/(client|server|bench|conformance|services|transport-uws|broker-[^/]+)/' },
+      to: { path: '^packages/(client|server|bench|conformance|services|transport-uws|(broker|outbox)-[^/]+)/' },
     },
     {
       name: 'resolvable',

@@ -1,4 +1,4 @@
-# The WebMQ server with the native and the ws transport, all brokers, and the libraries for the outbox and traces: docker build -t webmq-server .
+# The WebMQ server with the native and the ws transport, all brokers, the database outbox, and the libraries for traces: docker build -t webmq-server .
 # The uws transport is missing: it is a package of its own, and uWebSockets.js is not on npm. docs/operations.md says how to run the image.
 
 FROM node:22.23.3-bookworm-slim AS node
@@ -19,7 +19,8 @@ COPY pnpm-lock.yaml pnpm-workspace.yaml ./
 RUN npx --yes pnpm@10.34.9 fetch
 COPY . .
 RUN npx --yes pnpm@10.34.9 install --offline --frozen-lockfile \
-  && node node_modules/typescript/bin/tsc -b packages/server packages/broker-nats packages/broker-rabbitmq packages/broker-redis
+  && node node_modules/typescript-7/bin/tsc -b packages/server packages/broker-nats packages/broker-rabbitmq packages/broker-redis \
+    packages/outbox-postgres
 COPY --from=engine /src/packages/native/*.node packages/native/
 # Injected: packages of the workspace are copied as they would be published, not linked.
 RUN npx --yes pnpm@10.34.9 --filter webmq-image --prod --offline \

@@ -11,8 +11,10 @@ const resolve = {
     'webmq-broker-redis': source('broker-redis/src/index.ts'),
     'webmq-broker-rabbitmq': source('broker-rabbitmq/src/index.ts'),
     'webmq-broker-nats': source('broker-nats/src/index.ts'),
+    'webmq-outbox-postgres': source('outbox-postgres/src/index.ts'),
     'webmq-conformance': source('conformance/src/index.ts'),
     'webmq-server/brokers': source('server/src/adapters/brokers/index.ts'),
+    'webmq-server/outbox': source('server/src/features/outbox/index.ts'),
     'webmq-server/ports': source('server/src/kernel/ports/index.ts'),
     'webmq-server/transports': source('server/src/adapters/transports/index.ts'),
     'webmq-transport-uws': source('transport-uws/src/index.ts'),
@@ -74,6 +76,7 @@ const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofTransport } = project('transport-uws')
 const ofBrokers = ['nats', 'rabbitmq', 'redis'].map((name) => project(`broker-${name}`))
+const { test: ofOutbox } = project('outbox-postgres')
 const { test: ofBench } = project('bench')
 
 export default defineConfig({
@@ -90,6 +93,7 @@ export default defineConfig({
       project('native'),
       { resolve, test: { ...ofTransport, ...WAITING } },
       ...ofBrokers,
+      { resolve, test: { ...ofOutbox, ...WAITING } },
       project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },

@@ -26,6 +26,7 @@ const FILES = {
   'webmq-broker-nats': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-broker-rabbitmq': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-broker-redis': [/^dist\/[\w/.-]+\.(js|d\.ts)$/],
+  'webmq-outbox-postgres': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-transport-uws': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-services': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
 }

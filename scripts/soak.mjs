@@ -25,6 +25,8 @@ const PLAYS = {
   doors: (asked) => runMain('traffic', asked),
   /** `npm run test:churn`: fifteen minutes of comings and goings with each broker, after which nothing may be left. */
   churn: (asked) => runMain('churn', asked),
+  /** `npm run test:deploys`: two hours of half the load that nodes take, with a deploy every ten minutes, with each broker. */
+  deploys: (asked) => runMain('deploys', asked),
   /** `npm run check:outside`: random schedules of faults against real nodes and brokers, and a judge of what clients saw. */
   checker: (asked) => runMain('checker', asked),
 }

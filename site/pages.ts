@@ -57,9 +57,11 @@ const GROUPS: readonly Group[] = [
     text: 'Server',
     files: [
       'packages/server/README.md',
-      ...named('configuration', 'brokers'),
+      ...named('configuration', 'brokers', 'running-brokers', 'mesh'),
       ...['rabbitmq', 'redis', 'nats'].map((name) => `packages/broker-${name}/README.md`),
-      ...named('database-outbox', 'hooks', 'http-api', 'cli'),
+      'docs/database-outbox.md',
+      'packages/outbox-postgres/README.md',
+      ...named('hooks', 'http-api', 'cli'),
     ],
   },
   { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks', 'bounds') },

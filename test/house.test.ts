@@ -7,7 +7,7 @@ import { circlesOf, importersOf, productImports } from './imports.ts'
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const MAX_LOOSE_FILES = 5
 
-/** What a broker's library keeps to itself: its authors change it without notice. With a line that would show it. */
+/** What the library of a broker or of the outbox keeps to itself: its authors change it without notice. With a line that would show it. */
 const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: string])[] = [
   [
     'amqplib',
@@ -19,7 +19,7 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
   ['nats', /\b(ProtocolHandler|NatsConnectionImpl)\b/, 'new ProtocolHandler(options)'],
   [
     'a path past the exports',
-    /['"](amqplib\/lib|ioredis\/(built|dist)|@nats-io\/[\w-]+\/(lib|src|internal))/,
+    /['"](amqplib\/lib|ioredis\/(built|dist)|pg\/lib|@nats-io\/[\w-]+\/(lib|src|internal))/,
     "import { Parser } from '@nats-io/nats-core/internal'",
   ],
 ]
@@ -27,7 +27,7 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
 /** What could be taken out: folders of `packages/server/src`. */
 const FEATURES = [
   ...['hooks', 'streams', 'queue-groups', 'operators', 'outbox', 'presence'].map((room) => `features/${room}`),
-  ...['kernel/session/sse', 'features/observing/tracing', 'features/observing/audit'],
+  ...['doors/sse', 'features/observing/tracing', 'features/observing/audit', 'features/certificates'],
   ...['doors/http/admin', 'features/streams/durable'],
 ]
 
@@ -105,9 +105,9 @@ describe('the house', () => {
 
   it.each(INNER_NAMES)('knows no inner name of %s', (_, names, sample) => {
     expect(sample).toMatch(names)
-    const brokers = files.filter((file) => /^packages\/broker-[\w-]+\/src\/.*\.ts$/.test(file))
-    expect(brokers.length).toBeGreaterThan(10)
-    const found = brokers.flatMap((file) =>
+    const adapters = files.filter((file) => /^packages\/(broker|outbox)-[\w-]+\/src\/.*\.ts$/.test(file))
+    expect(adapters.length).toBeGreaterThan(10)
+    const found = adapters.flatMap((file) =>
       readText(file)
         .split('\n')
         .flatMap((line, index) => (names.test(line) ? [`${file}:${index + 1}: ${line.trim()}`] : [])),

@@ -28,6 +28,7 @@ const PUBLISHED = [
   'check',
   'client',
   'native',
+  'outbox-postgres',
   'server',
   'services',
   'transport-uws',
@@ -39,7 +40,7 @@ const PINNED: Readonly<Record<string, string>> = {
 }
 
 /** Documents with a table of the versions of peers: name, oldest, tested, first that is not supported. */
-const LISTED: Readonly<Record<string, string>> = { client: 'docs/client.md', server: 'docs/brokers.md' }
+const LISTED: Readonly<Record<string, string>> = { client: 'docs/client.md', server: 'docs/operations.md' }
 
 const readText = (file: string) => readFileSync(ROOT + file, 'utf8')
 const readManifest = (folder: string) => JSON.parse(readText(`${folder}/package.json`)) as Manifest

@@ -25,13 +25,13 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'features/operators/cluster.ts: nodes.openTable': 'a topic is bound again until it is, or the node stops',
   'features/operators/cluster.ts: nodes.openTopic': 'as the table',
   'features/streams/stops.ts: stopping.then': 'all are settled',
+  'outbox-postgres/outbox.ts: measure': 'is caught',
   'kernel/node/node.ts: this.#warnOfLog': 'catches and logs what the broker says',
   'features/nodes/log-agreement.ts: log.dispute': 'a link that fails is replaced',
   'features/nodes/log-agreement.ts: this.#context.log.dispute': 'as above',
   'features/nodes/nodes.ts: this.#join': 'waits for topics, which never fail, and for times',
   'features/nodes/nodes.ts: this.openTopic': 'a topic is bound again until it is, or the node stops',
   'features/nodes/part-sender.ts: this.#serve': 'catches and reports',
-  'features/outbox/outbox.ts: measure': 'is caught',
   'features/presence/occupancy/occupancy.ts: this.#table.open': 'as a topic',
   'features/presence/occupancy/teller.ts: this.#run': 'catches what the backend and the broker throw',
   'features/presence/presence.ts: this.#table.open': 'as a topic',
@@ -45,10 +45,12 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'features/streams/writer.ts: this.#pump': 'what is refused rejects the appends',
 }
 
-/** The server's own, and those of its brokers, whose names begin with the package. */
-const SOURCES = ['packages/server/src/', ...['nats', 'rabbitmq', 'redis'].map((name) => `packages/broker-${name}/src/`)]
+/** The server's own, and those of its brokers and its outbox, whose names begin with the package. */
+const SOURCES = ['server', 'broker-nats', 'broker-rabbitmq', 'broker-redis', 'outbox-postgres'].map(
+  (name) => `packages/${name}/src/`,
+)
 const nameOf = (file: string) =>
-  file.replace(/^packages\/(?:server|(broker-\w+))\/src\//, (_, broker) => (broker === undefined ? '' : `${broker}/`))
+  file.replace(/^packages\/(?:server|([\w-]+))\/src\//, (_, name) => (name ? `${name}/` : ''))
 const UNAWAITED = /(?:^\s*|=> |\) |else )void ([\w#(].*)$/
 /** The rejection of an async function that an emitter or a timer calls is nobody's. */
 const ASYNC_HANDLER =

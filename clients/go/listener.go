@@ -31,7 +31,7 @@ type Message struct {
 // Gap says that messages may be missing before the next one: load again what was derived from them.
 type Gap struct {
 	// Reason is "history-expired", "epoch-changed", "no-history", "limit", "slow-consumer", "conflated", "broker-lost",
-	// "refused", or "position-invalid": the server could not read the position. There may be others.
+	// "rules-differ", "refused", or "position-invalid": the server could not read the position. There may be others.
 	Reason string
 }
 

@@ -71,7 +71,7 @@ export function boundsPage() {
     const room = roomOf(bound.file)
     rooms.set(room, [...(rooms.get(room) ?? []), bound])
   }
-  return INTRODUCTION + [...rooms].map(([room, rows]) => tableOf(room, rows)).join('')
+  return INTRODUCTION + [...rooms].map(([room, rows]) => listOf(room, rows)).join('')
 }
 
 function roomOf(file) {
@@ -79,9 +79,12 @@ function roomOf(file) {
   return [base, ...rest.split('/').slice(0, roomDepthOf(base))].filter(Boolean).join('/')
 }
 
-function tableOf(room, rows) {
-  const lines = rows.map(({ file, name, value }) => `| \`${name}\` | ${value} | ${path.relative(room, file)} |`)
-  return `\n## ${room}\n\n| limit | is | file |\n| --- | --- | --- |\n${lines.join('\n')}\n`
+function listOf(room, rows) {
+  const lines = [...new Set(rows.map(({ file }) => file))].map((file) => {
+    const own = rows.filter((row) => row.file === file).map(({ name, value }) => `\`${name}\` ${value}`)
+    return `- ${path.relative(room, file)}: ${own.join(', ')}`
+  })
+  return `\n## ${room}\n\n${lines.join('\n')}\n`
 }
 
 function valueText(name, value) {

@@ -5,6 +5,8 @@ import { addonFileName, platformName, thisSystem } from '../../packages/native/p
 import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs'
 
 export const PNPM = 'pnpm@10.34.9'
+/** TypeScript 7 takes a fifth of the time of 6, which is there for the tools that use the compiler as a library. */
+export const TSC = path.join('node_modules', 'typescript-7', 'bin', 'tsc')
 /** The oldest Node that the packages support, as in their `engines`. */
 const MIN_NODE = [20, 19]
 const HOW_TO_GET_RUST = 'install Rust from https://rustup.rs and try again.'
@@ -78,9 +80,9 @@ export async function installPackages() {
 
 async function compileTypeScript() {
   await step('Compiling TypeScript', () =>
-    must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
+    must('TypeScript did not compile.', process.execPath, [TSC, '-b'], { log: 'tsc' }),
   )
-  await import('../../packages/server/copy-errors.mjs')
+  await import('../../packages/server/copy-files.mjs')
 }
 
 async function buildNative(...args) {

@@ -21,24 +21,25 @@ Flags override the environment, the environment overrides the config file, the f
 defaults.
 
 - **Flags** accept units: \`--max-payload 64KiB\`, \`--drain-timeout 10s\`. Sizes take \`KiB\`, \`MiB\` and \`GiB\` (\`kb\`, \`mb\`
-  and \`gb\` mean the same multiples of 1,024). Times take \`ms\`, \`s\`, \`m\`, \`h\` and \`d\`. \`--no-…\` turns off a switch that
-  the environment or the file turned on.
-- **Environment variables** are \`WEBMQ_\` and the name of the flag: \`WEBMQ_MAX_PAYLOAD=64KiB\`. Commas separate lists;
-  switches are \`on\` or \`off\`. An empty variable counts as not set. For tokens an empty variable is an error, because a
-  lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
+  and \`gb\` mean the same multiples of 1,024). Times take \`ms\`, \`s\`, \`m\`, \`h\` and \`d\`. The flag of a list may be
+  repeated. \`--no-…\` turns off a switch that the environment or the file turned on.
+- **Environment variables** are \`WEBMQ_\` and the name of the flag: \`WEBMQ_MAX_PAYLOAD=64KiB\`. Commas separate lists; \`;\`
+  separates those of \`history\`, \`retain\`, \`meta\`, \`overflow\` and \`urgent\`, also in a program. Switches are \`on\` or \`off\`.
+  An empty variable counts as not set. For tokens an empty variable is an error, because a lost secret must not open the
+  server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
 - **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
   below; comments and trailing commas are allowed. \`jwt.secret\` may also be written as \`{ "jwt": { "secret": … } }\`.
-  Numbers are whole, and in the unit of the option's name; texts may have a unit. Unknown names are errors. \`webmq-server config init\`
-  writes a first file, and \`config schema\` prints its JSON Schema for editors.
+  Numbers are whole, and in the unit of the option's name; texts may have a unit. Switches are \`true\` or \`false\`. Unknown
+  names are errors. \`webmq-server config init\` writes a first file, and \`config schema\` prints its JSON Schema for editors.
 - **\`PORT\`** is set by hosting platforms. It replaces the default port; flag, \`WEBMQ_PORT\` and config file override it.
 - **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
   It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.
-- **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
-  Paths are relative to the working directory. A changed file is read again within 5 s.
+- **Secrets**, and addresses with a password, belong in files, because every user of the machine can see flags:
+  \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file. Paths are relative to the working
+  directory. A changed file is read again within 5 s.
 
-SIGHUP reads all of this again, and so does \`server.reload({ … })\` in a program. Options that say "changes with a
-reload" below then take their new value; the others keep theirs until the next start
-([operations](operations.md#reloading)).
+SIGHUP reads all of this again, and so does \`server.reload({ … })\` in a program. Options that say "reloads" below then take
+their new value; the others keep theirs until the next start ([operations](operations.md#reloading)).
 
 \`\`\`json
 {
@@ -63,10 +64,9 @@ value and the allowed values.
 
 ## What urgent keys cost
 
-A busy thread delays messages, so that several share one write (\`flushIntervalMs\`). Those of \`urgent\` keys do not wait,
-which costs CPU time of the server. With 1,000 connections that get every message, 100 messages/s take 0.87 cores instead
-of 0.86, and p50 is 6.2 ms instead of 7.4; 1,000 messages/s take 0.94 instead of 0.59, and p50 is 25 ms instead of 31. Keep
-urgent what few listen to, or what comes seldom.
+A busy thread delays messages, so that several share one write (\`flushIntervalMs\`). Those of \`urgent\` keys do not wait.
+With 1,000 connections that get every message, 100 messages/s take as much of a core as before, and p50 is 6.2 ms instead of
+7.4; 1,000 messages/s take 0.94 cores instead of 0.59, and p50 is 25 ms instead of 31.
 `
 
 const MAX_LINE_CHARS = 120
@@ -87,10 +87,10 @@ function describeOption(spec) {
   const shortFlag = spec.shortFlag === undefined ? '' : `-${spec.shortFlag}\`, \``
   const parts = [
     `Default: ${describeDefaultInDocs(spec)}`,
-    `Allowed: ${describeType(spec)}`,
+    ...(spec.type === 'switch' ? [] : [`Allowed: ${describeType(spec)}`]),
     `\`${shortFlag}${flag}\`${fileFlag}`,
     `\`${environmentNameOf(spec)}\`${fileVariable}`,
-    ...(spec.reloadable === true ? ['changes with a reload'] : []),
+    ...(spec.reloadable === true ? ['reloads'] : []),
   ]
   return `
 ### \`${spec.name}\`
@@ -106,9 +106,7 @@ function describeDefaultInDocs(spec) {
   if (text === undefined) return 'none'
   // Values are shown as code, descriptions as text.
   const isDescription = spec.type === 'list' || spec.type === 'switch' || ('defaultText' in spec && spec.defaultText)
-  if (isDescription) return text
-  const exact = spec.type === 'integer' && String(spec.default) !== text ? ` (${String(spec.default)})` : ''
-  return `\`${text}\`${exact}`
+  return isDescription ? text : `\`${text}\``
 }
 
 function describeType(spec) {
@@ -119,9 +117,7 @@ function describeType(spec) {
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':
-      return `${describeEntries(spec)}${spec.maxCount === undefined ? '' : ` (1 to ${spec.maxCount})`}; the flag may be repeated`
-    case 'switch':
-      return '`true` or `false`'
+      return `${describeEntries(spec)}${spec.maxCount === undefined ? '' : ` (1 to ${spec.maxCount})`}`
     case 'text':
       // No check allows the empty text, so its answer describes the allowed values.
       return spec.check?.('') ?? 'the name of a file'

@@ -9,7 +9,7 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/bench/test/history.test.ts': 60,
   'packages/bench/test/benchmark.test.ts': 60,
   'test/history/rabbitmq.test.ts': 60,
-  'packages/server/test/brokers/outbox.test.ts': 50,
+  'packages/outbox-postgres/test/outbox.test.ts': 45,
   'packages/server/test/brokers/lost-end-rabbitmq.test.ts': 50,
   'packages/server/test/brokers/redis-promotion.test.ts': 40,
   'packages/server/test/brokers/rabbitmq-faults.test.ts': 40,

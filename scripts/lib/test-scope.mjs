@@ -8,7 +8,7 @@ import { ROOT } from './steps.mjs'
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door and in
  * each cache, the checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
  * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
- * the Helm chart.
+ * the Helm chart, an installation from an empty folder.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -27,7 +27,9 @@ const ONLY_ALL = [
   'test/clients/runtimes.test.ts',
   'test/checker/checker.test.ts',
   'test/churn/churn.test.ts',
+  'test/deploys/deploys.test.ts',
   'test/deploy/helm.test.ts',
+  'test/deploy/production.test.ts',
   'test/docs/shell.test.ts',
   'test/seeded/mutants.test.ts',
   'test/site/site.test.ts',
@@ -51,7 +53,7 @@ const IN_TURNS = [
   // A RabbitMQ of their own takes six seconds of CPU time to start.
   brokers('rabbitmq-lost-stream', 'rabbitmq-operators', 'rabbitmq-refusals', 'rabbitmq-tls'),
   brokers('mesh-faults', 'other-broker', 'outbox-faults', 'rabbitmq-faults', 'redis-promotion'),
-  brokers('outbox', 'outbox-access'),
+  ['access', 'outbox'].map((name) => `packages/outbox-postgres/test/${name}.test.ts`),
   [...brokers('durable-nodes', 'history-change', 'presence'), 'test/queue-groups.test.ts'],
   brokers('behind', 'stopping'),
   brokers('foreign-messages', 'foreign-texts', 'queue-groups'),

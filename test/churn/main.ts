@@ -5,10 +5,10 @@ import { freePort } from 'webmq-services'
 import { playWith } from '../play-options.js'
 import { TrafficNode } from '../traffic/node.js'
 import { ACTORS, NEEDS_SHARED_LOG } from './actors.js'
-import { type ChurnBroker, START } from './brokers.js'
+import { START } from './brokers.js'
+import { differences, look, textOf } from './look.js'
 import { type BrokerName, type ChurnOptions, readOptions, USAGE } from './options.js'
 
-const MIB = 1_048_576
 /** Logs and caches of limited size are then full, and code is compiled. */
 const WARM_UP_SHARE = 1 / 4
 const MAX_WARM_UP_SECONDS = 120
@@ -21,23 +21,8 @@ const FLAGS = [
   ...['--work-per-second', '100000000', '--work-burst', '100000000', '--max-streams-per-user', '100000'],
   ...['--max-connections-per-address', '100000'],
 ]
-/** Gauges that are what they were when nothing goes on. */
-const GAUGES =
-  /^webmq_(connections|users|listens|patterns|pattern_bytes|streams|stream_bytes|presence_(?:members|own_members|watched_keys)|queue_groups|queue_group_(?:members|pending)|requests_pending|broker_pending_messages|broker_pending_bytes|publish_waiting_messages) (\S+)$/gm
-const MAX_HEAP_GROWTH = 1.15
-/** Caches of a limited number of names may not be full after the warm-up; the largest has 65,536. */
-const HEAP_MARGIN_BYTES = 8 * MIB
-const MAX_RSS_GROWTH = 1.35
-const RSS_MARGIN_BYTES = 24 * MIB
 const MAX_FAILED_SHARE = 0.01
 const SHOWN_FAILURES = 5
-
-interface Look {
-  /** Of the nodes, and of the broker. */
-  readonly counts: Readonly<Record<string, number>>
-  readonly heapBytes: readonly number[]
-  readonly rssBytes: readonly number[]
-}
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
 
@@ -111,38 +96,4 @@ async function churn(
   say(`${name}: ${count} came and went in ${Math.round(seconds)} s, ${failures.length} failed`)
   if (failures.length > count * MAX_FAILED_SHARE) left.push(`${name}: ${failures.length} of ${count} failed`)
   for (const failure of failures.slice(0, SHOWN_FAILURES)) say(`  ${failure}`)
-}
-
-async function look(broker: ChurnBroker, nodes: readonly TrafficNode[]): Promise<Look> {
-  const counts: Record<string, number> = { ...(await broker.counts()) }
-  const memory = await Promise.all(nodes.map((node) => node.memory()))
-  for (const node of nodes) {
-    const { status, body } = await node.http('GET', '/metrics')
-    if (status !== 200) throw new Error(`${node.name} answers /metrics with ${status}`)
-    for (const [, gauge = '', value] of body.toString().matchAll(GAUGES))
-      counts[`node_${gauge}`] = (counts[`node_${gauge}`] ?? 0) + Number(value)
-  }
-  const heapBytes = memory.map(({ usedBytes }) => usedBytes)
-  return { counts, heapBytes, rssBytes: memory.map(({ rssBytes }) => rssBytes) }
-}
-
-function textOf({ counts, heapBytes, rssBytes }: Look): string {
-  const mib = (bytes: readonly number[]) => bytes.map((each) => (each / MIB).toFixed(1)).join(' ')
-  const shown = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
-  return `${shown.join(', ')}; heap MiB ${mib(heapBytes)}, RSS MiB ${mib(rssBytes)}`
-}
-
-function differences(name: BrokerName, before: Look, after: Look): string[] {
-  const left: string[] = []
-  for (const [what, count] of Object.entries(after.counts))
-    if (!(count <= (before.counts[what] ?? 0)))
-      left.push(`${name}: ${what} ${count}, and ${before.counts[what]} before`)
-  const compare = (what: 'heapBytes' | 'rssBytes', growth: number, margin: number) =>
-    after[what].forEach((bytes, node) => {
-      const was = before[what][node] ?? 0
-      if (bytes > was * growth + margin) left.push(`${name} ${node + 1}: ${what} ${bytes}, and ${was} before`)
-    })
-  compare('heapBytes', MAX_HEAP_GROWTH, HEAP_MARGIN_BYTES)
-  compare('rssBytes', MAX_RSS_GROWTH, RSS_MARGIN_BYTES)
-  return left
 }

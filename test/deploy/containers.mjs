@@ -123,9 +123,11 @@ async function tryImage(image) {
     'webmq-broker-rabbitmq',
     'webmq-broker-redis',
     'webmq-broker-nats',
+    'webmq-outbox-postgres',
     'amqplib',
     'ioredis',
     '@nats-io/jetstream',
+    'pg',
   ]) {
     readFileSync(path.join(image.root, 'app', 'node_modules', name, 'package.json'))
   }

@@ -81,16 +81,17 @@ describe('the Dockerfile', () => {
     expect(Object.fromEntries(readConfigFile(`${ROOT}deploy/image/webmq.json`))).toEqual({})
   })
 
-  it('installs the server, all brokers, and the libraries of the database outbox and of traces', () => {
+  it('installs the server, all brokers, the database outbox, and the libraries of traces', () => {
     const dependencies: Record<string, string> = readJson('deploy/image/package.json').dependencies
     const names = Object.keys(dependencies)
-    const brokers = readdirSync(`${ROOT}packages`).filter((name) => name.startsWith('broker-'))
-    expect(brokers.length).toBeGreaterThan(2)
-    const ours = ['webmq-server', ...brokers.map((name) => `webmq-${name}`)]
+    const adapters = readdirSync(`${ROOT}packages`).filter((name) => /^(broker|outbox)-/.test(name))
+    expect(adapters.length).toBeGreaterThan(3)
+    const ours = ['webmq-server', ...adapters.map((name) => `webmq-${name}`)]
+    for (const name of adapters) expect(DOCKERFILE).toContain(` packages/${name}`)
     expect(names.filter((name) => name.startsWith('webmq-')).sort()).toEqual(ours.toSorted())
     for (const name of ours) expect(dependencies[name]).toBe('workspace:*')
-    const imported = ['doors/cli/send-traces.ts', 'features/outbox/session.ts']
-      .flatMap((file) => [...readText(`packages/server/src/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g)])
+    const sender = readText('packages/server/src/doors/cli/send-traces.ts')
+    const imported = [...sender.matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g)]
       .map(([, name = '']) => name)
       .filter((name) => !name.startsWith('node:') && !name.startsWith('webmq-') && name !== 'vitest')
     expect(new Set(names.filter((name) => !ours.includes(name)))).toEqual(new Set(imported))

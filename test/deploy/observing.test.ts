@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { metricsPage } from '../../packages/server/src/kernel/node/metrics/page.js'
-import { METRICS } from '../../packages/server/src/kernel/node/metrics/table.js'
+import { metricsPage } from '../../packages/server/src/doors/metrics/page.js'
+import { METRICS } from '../../packages/server/src/doors/metrics/table.js'
 import { ROOT, readJson, readText, readYaml } from './files.js'
 
 const run = promisify(execFile)

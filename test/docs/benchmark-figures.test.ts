@@ -47,13 +47,13 @@ const figures = {
 }
 const FAN_OUT = '<!-- figures: fan-out -->\nold\n<!-- /figures -->\n'
 
-describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/operations.md', () => {
+describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
   it('are what their figures say', () => {
     for (const page of pages) expect(withTables(page, tables)).toBe(page)
   })
 
   it('have a place for each table, and are all made, but for those without figures of ours', () => {
-    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs', 'sizing'].toSorted())
+    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs'].toSorted())
     const [benchmarks = ''] = pages
     const rest = benchmarks.replaceAll(/<!-- figures: .*?<!-- \/figures -->/gs, '')
     expect(rest.match(/^\| --- .*/gm)).toHaveLength(1)

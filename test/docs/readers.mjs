@@ -25,9 +25,12 @@ export const READERS = {
     language === 'sh' &&
     name === undefined &&
     page !== 'docs/first-app.md' &&
-    /^(README|docs|packages\/(client|server|transport-uws|broker-\w+)\/)/.test(page),
+    /^(README|docs|packages\/(client|server|transport-uws|(broker|outbox)-\w+)\/)/.test(page),
   'test/docs/tool-commands.test.ts': ({ language, notRun }) => language === 'sh' && notRun.length > 0,
-  'packages/server/test/brokers/outbox-docs.test.ts': named('docs/database-outbox.md'),
+  'packages/server/test/brokers/outbox-docs.test.ts': named(
+    'docs/database-outbox.md',
+    'packages/outbox-postgres/README.md',
+  ),
   'packages/server/test/brokers/redis-publish-script.test.ts': ({ page, name }) =>
     page === 'packages/broker-redis/README.md' && name === 'publish-script',
   'test/docs/python.test.ts': named('clients/python/README.md'),
@@ -39,7 +42,7 @@ export const READERS = {
       'docs/protocol.md',
       'packages/server/README.md',
     )(block) ||
-    (block.page === 'docs/brokers.md' && block.name === 'payload'),
+    (block.page === 'docs/running-brokers.md' && block.name === 'payload'),
   'test/clients/go-package.test.ts': ({ page, language }) => page === 'clients/go/README.md' && language === 'go',
   'test/docs/hooks.test.ts': named('docs/hooks.md'),
   'test/docs/http-api.test.ts': (block) =>

@@ -89,8 +89,8 @@ it('packages/server/README.md: a client connects through nginx, with the origin 
   expect(await heard).toEqual({ text: 'hi' })
 })
 
-it('docs/brokers.md: a program finds the payload in the bytes of a node', async () => {
-  const { code } = exampleOf('docs/brokers.md', 'payload')
+it('docs/running-brokers.md: a program finds the payload in the bytes of a node', async () => {
+  const { code } = exampleOf('docs/running-brokers.md', 'payload')
   const payloadOf = new Function(`${code}\nreturn payloadOf`)() as (bytes: Uint8Array) => Uint8Array
   const payload = Buffer.from('{"text":"hi"}')
   const plain = { key: 'chat.1', payload, isBinary: false }

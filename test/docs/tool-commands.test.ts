@@ -9,9 +9,15 @@ import { blocksFor } from './examples.js'
 import { commandsOf, isExcused } from './reasons.js'
 
 const CRATES = 'packages/native/crates'
-const OURS = ['client', 'server', 'broker-nats', 'broker-rabbitmq', 'broker-redis', 'transport-uws'].map(
-  (name) => `webmq-${name}`,
-)
+const OURS = [
+  'client',
+  'server',
+  'broker-nats',
+  'broker-rabbitmq',
+  'broker-redis',
+  'outbox-postgres',
+  'transport-uws',
+].map((name) => `webmq-${name}`)
 const SILENT = { stdout: { write: () => undefined }, stderr: { write: () => undefined } }
 const { examples } = blocksFor(import.meta.url)
 

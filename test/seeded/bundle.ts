@@ -32,7 +32,7 @@ export async function bundlePlays(outfile: string, patches: readonly Patch[] = [
     format: 'esm',
     target: 'node20',
     logLevel: 'error',
-    external: ['*.node', 'webmq-native', 'webmq-transport-uws', 'pg-native'],
+    external: ['*.node', 'webmq-native', 'webmq-outbox-postgres', 'webmq-transport-uws'],
     alias: {
       ws: path.join(FOLDER, 'virtual-ws.ts'),
       ...Object.fromEntries(

@@ -48,8 +48,17 @@ export class TrafficNode implements NodeAccess {
     return exitCode === null && signalCode === null ? undefined : `ended with ${exitCode ?? signalCode}`
   }
 
+  get pid(): number {
+    return this.#server.process.pid ?? 0
+  }
+
+  /** What it has written on standard output and standard error. */
+  get loggedBytes(): number {
+    return this.#server.output().length
+  }
+
   get rssBytes(): number {
-    return this.death === undefined ? processUsage(this.#server.process.pid ?? 0).rssBytes : 0
+    return this.death === undefined ? processUsage(this.pid).rssBytes : 0
   }
 
   /** Lines of level error or fatal since the last call. */

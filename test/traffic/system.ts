@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { freePort, type Service, startNats, startPostgres, startRabbitmq, startRedis } from 'webmq-services'
-import { SCHEMA, TABLE } from '../../packages/server/src/features/outbox/schema.js'
+import { SCHEMA, TABLE } from '../../packages/outbox-postgres/src/schema.js'
 import { TrafficNode } from './node.js'
 import type { BrokerName } from './options.js'
 
@@ -93,8 +93,8 @@ export class OutboxDatabase {
 
   static async start(): Promise<OutboxDatabase> {
     const service = await startPostgres()
-    // The library of the server, which this folder has not.
-    const requireOf = createRequire(path.join(process.cwd(), 'packages/server/package.json'))
+    // The library of the outbox, which this folder has not.
+    const requireOf = createRequire(path.join(process.cwd(), 'packages/outbox-postgres/package.json'))
     const { Client } = requireOf('pg') as { readonly Client: new (url: string) => DatabaseClient }
     const client = new Client(service.url)
     // Queries tell.

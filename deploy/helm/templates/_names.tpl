@@ -19,8 +19,12 @@ matchLabels:
 
 {{- /* The file webmq.json. */}}
 {{- define "webmq.config" -}}
+{{- if .Values.configFile }}
+{{- .Values.configFile }}
+{{- else }}
 {{- $history := ternary dict (dict "history" .Values.history) (empty .Values.history) -}}
 {{- merge $history .Values.config | toPrettyJson -}}
+{{- end }}
 {{- end }}
 
 {{- define "webmq.secretName" -}}

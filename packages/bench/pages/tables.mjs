@@ -311,7 +311,7 @@ export const TABLES = {
       'latencyMs.p99',
     ],
     fileOnly: ['listensBy', 'reconnectMs.p50', 'reconnectMs.max', 'mostOpenedIn100Ms'],
-    shows: ({ listensBy }) => listensBy === 'WebSocket',
+    shows: ({ listensBy, target }) => listensBy === 'WebSocket' && target.endsWith('+redis'),
     measures: LIBRARY,
   },
   tls: {
@@ -425,7 +425,7 @@ export const TABLES = {
       'normalRatio',
     ],
     fileOnly: ['offeredPerSecond', 'latencyMs.p50', 'normalMs', 'idealMs'],
-    shows: ({ load }) => ![0.5, 0.8, 1.3].includes(load),
+    shows: ({ load }) => [0.7, 3].includes(load),
     measures: LIBRARY,
   },
   'many-clients-that-listen-and-publish': {

@@ -3,6 +3,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { endMessages, MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { PROBE_PATHS } from './doors/http/budgets.js'
+import { Server } from './doors/in-process/server.js'
+import type { WebMQServer } from './doors/in-process/webmq-server.js'
 import type { Hooks } from './doors/options/hooks.js'
 import { meshPlacesOf } from './doors/options/mesh-address.js'
 import { resolveOptions } from './doors/options/options.js'
@@ -10,15 +12,12 @@ import type { ResolvedOptions, ServerOptions, TransportName } from './doors/opti
 import { HookCalls } from './features/hooks/hook-calls.js'
 import { Webhook } from './features/hooks/webhooks/webhook.js'
 import { AuditLog } from './features/observing/audit/log.js'
-import type { DatabaseOutbox, OutboxContext } from './features/outbox/outbox.js'
+import type { DatabaseOutbox, OutboxContext } from './features/outbox/driver.js'
 import { Deadlines } from './kernel/base/deadlines.js'
-import { loadLibrary } from './kernel/base/load-library.js'
 import { createLogger, type Logger } from './kernel/base/logger.js'
 import { rangesOf } from './kernel/base/networks.js'
 import { PacedVerifier, ReloadableVerifier } from './kernel/identity/index.js'
 import type { ChosenTransport, TransportRequest } from './kernel/node/parts.js'
-import { Server } from './kernel/node/server.js'
-import type { WebMQServer } from './kernel/node/webmq-server.js'
 import type { Broker } from './kernel/ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './kernel/ports/broker-address.js'
 import { historyRulesOf } from './kernel/ports/history-rules.js'
@@ -154,10 +153,9 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
 async function createOutbox(options: ResolvedOptions, logger: Logger): Promise<DatabaseOutbox | undefined> {
   const { outbox, maxPayloadBytes } = options
   if (outbox === undefined) return undefined
-  await loadLibrary('pg', 'the database outbox (--outbox)', () => import('pg'))
-  const { DatabaseOutbox } = await import('./features/outbox/outbox.js')
+  const { loadOutboxDriver } = await import('./features/outbox/packaged.js')
   // The table of options has filled in the defaults.
-  return new DatabaseOutbox({ options: outbox as OutboxContext['options'], maxPayloadBytes, logger })
+  return (await loadOutboxDriver()).create({ ...outbox, maxPayloadBytes, logger } as OutboxContext)
 }
 
 function transportOptionsOf(

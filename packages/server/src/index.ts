@@ -1,13 +1,14 @@
 export { createServer } from './create-server.js'
+export type { HistoryMessage, HistoryQuery, HistoryResult } from './doors/in-process/read-history.js'
+export type * from './doors/in-process/webmq-server.js'
 export type * from './doors/options/hooks.js'
 export type { MetricsAudience, OutboxOptions, ServerOptions } from './doors/options/server-options.js'
 export type { WebhookFailure, WebhookOptions } from './doors/options/webhook.js'
+export type { CertificateStats } from './features/certificates/store.js'
 export type { BrokerChange } from './features/observing/health/broker-watch.js'
 export type { Logger, LogLevel } from './kernel/base/logger.js'
-export type { CertificateStats } from './kernel/identity/certificates/store.js'
 export type { Claims, Grant, Identity, JwtOptions } from './kernel/identity/index.js'
 export type { OutboxStats, ServerBrokerStats, ServerStats, StreamStats, WebhookStats } from './kernel/node/stats.js'
-export type * from './kernel/node/webmq-server.js'
 export type {
   Accepted,
   Broker,
@@ -24,6 +25,10 @@ export type { BrokerStats } from './kernel/ports/broker-stats.js'
 export type * from './kernel/ports/transport.js'
 export type * from './kernel/ports/transport-options.js'
 export type { BatchMessage, PublishOptions, PublishResult } from './kernel/publishing/publish-options.js'
-export type { LocalGap, LocalHandler, LocalMessage } from './kernel/routing/in-process/listeners.js'
-export type { HistoryMessage, HistoryQuery, HistoryResult } from './kernel/routing/in-process/read-history.js'
-export type { LocalListenOptions, LocalSubscription } from './kernel/routing/in-process/subscription.js'
+export type {
+  LocalGap,
+  LocalHandler,
+  LocalListenOptions,
+  LocalMessage,
+  LocalSubscription,
+} from './kernel/routing/local-listeners.js'

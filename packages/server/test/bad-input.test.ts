@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { DOCS_URL } from 'webmq-client/protocol'
 import { clientFrame, closeFrame, eventually, handshakeHead, OPCODE, RawClient } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
-import type { WebMQServer } from '../src/kernel/node/webmq-server.js'
+import type { WebMQServer } from '../src/doors/in-process/webmq-server.js'
 import { ProtocolClient } from './protocol-client.js'
 
 const MAX_PAYLOAD_BYTES = 1_000

@@ -18,11 +18,11 @@ import { ApiServer, SECRET } from './api-server.js'
 import { HELD_FIELDS } from './held-fields.js'
 import { asking, growthOf, growthOfFirst, growthOfRounds, MAX_GROWTH_BYTES, usedBytes } from './used-bytes.js'
 
-/** The server's own, and those of its brokers, whose names begin with the package. */
+/** The server's own, and those of its brokers and its outbox, whose names begin with the package. */
 const SOURCES = [
   ['', fileURLToPath(new URL('../src', import.meta.url))],
-  ...['nats', 'rabbitmq', 'redis'].map(
-    (name) => [`broker-${name}/`, fileURLToPath(new URL(`../../broker-${name}/src`, import.meta.url))] as const,
+  ...['broker-nats', 'broker-rabbitmq', 'broker-redis', 'outbox-postgres'].map(
+    (name) => [`${name}/`, fileURLToPath(new URL(`../../${name}/src`, import.meta.url))] as const,
   ),
 ] as const
 
@@ -42,12 +42,12 @@ const HELD: Readonly<Record<string, string>> = {
   'kernel/session/shown-error.ts last': 'one',
   'features/hooks/webhooks/questions.ts PASSED_ON': 'constant',
   'doors/http/api/api.ts TABLE': 'constant',
-  'kernel/node/metrics/page.ts loaded': 'one',
+  'doors/metrics/page.ts loaded': 'one',
   'kernel/identity/access.ts answerCount': 'one',
   'kernel/identity/access.ts compiledGrants': 'ends with each identity; 256 answers each, 65,536 of all',
   'kernel/identity/token-verifier.ts judge': 'one',
-  'kernel/node/api.ts validKey': 'one',
-  'kernel/patterns/pattern-index.ts NO_CHILDREN': 'constant',
+  'doors/in-process/api.ts validKey': 'one',
+  'adapters/brokers/remote/pattern-index.ts NO_CHILDREN': 'constant',
   'kernel/ports/attributes.ts TEXT_NAMES': 'constant',
   'kernel/ports/inbound-check.ts validKeys': 'cleared with 8,192',
   'kernel/ports/inbound-check.ts lastValidKey': 'one',

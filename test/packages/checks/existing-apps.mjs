@@ -24,12 +24,14 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
  * @property {(project: import('../project.mjs').Project, url: string, context: object) => Promise<void>} play
  */
 
-/** A package of a broker has a library of its own, whatever the application has. */
-const broker = (name, [peer, ...versions], start) => ({
-  ...served(name, [peer], start),
-  installs: ['webmq-server', `webmq-broker-${name.toLowerCase()}`],
+/** A package that the server imports has a library of its own, whatever the application has. */
+const packaged = (name, packageName, [peer, ...versions], start, more) => ({
+  ...served(name, [peer], start, more),
+  installs: ['webmq-server', packageName],
   versions: versions.map((version) => [`${peer}@${version}`]),
 })
+
+const broker = (name, versions, start) => packaged(name, `webmq-broker-${name.toLowerCase()}`, versions, start)
 
 const served = (name, peers, start, more = {}) => ({
   name,
@@ -55,9 +57,13 @@ const PARTS = [
   broker('NATS', ['@nats-io/transport-node', '3.0.0'], ({ startNats }) =>
     startNats({ isPrivate: true, hasJetStream: true }),
   ),
-  served('the outbox', ['pg'], ({ startPostgres }) => startPostgres({ isPrivate: true }), {
-    play: playOutbox,
-  }),
+  packaged(
+    'the outbox',
+    'webmq-outbox-postgres',
+    ['pg', '8.4.0', '8.11.0'],
+    ({ startPostgres }) => startPostgres({ isPrivate: true }),
+    { play: playOutbox },
+  ),
   {
     name: 'traces',
     installs: ['webmq-server'],
@@ -225,9 +231,10 @@ async function refuseOld({ newProject }) {
   const [project] = projects
   const ready = await startServer(project)
   await ready.stop()
-  const { range } = PEERS.get('pg')
-  const wanted = `needs pg ${range}, but 7.18.2 is installed`
-  await refuses(project, ['--outbox', 'postgres://127.0.0.1/app'], wanted)
+  const { range } = PEERS.get('@opentelemetry/api')
+  const wanted = `spans need @opentelemetry/api ${range}, but 1.0.4 is installed`
+  if (!ready.output().includes(wanted)) throw new Error(ready.output())
+  await refuses(project, ['--outbox', 'postgres://127.0.0.1/app'], '`npm install webmq-outbox-postgres`')
   await refuses(project, ['--broker', 'redis://127.0.0.1:6379'], '`npm install webmq-broker-redis`')
   return wanted
 }

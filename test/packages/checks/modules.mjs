@@ -17,6 +17,7 @@ const ENTRIES = [
   ...CLIENT_ENTRIES,
   'webmq-server',
   'webmq-server/brokers',
+  'webmq-server/outbox',
   'webmq-server/ports',
   'webmq-server/transports',
   'webmq-native',

@@ -148,6 +148,7 @@ export type GapReason =
   | 'limit'
   | 'slow-consumer'
   | 'broker-lost'
+  | 'rules-differ'
   | 'refused'
   | 'conflated'
 

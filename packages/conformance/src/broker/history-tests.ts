@@ -283,7 +283,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       const { broker } = await harness().startNode()
       expect(await broker.position()).toBeUndefined()
       expect(await broker.publish(text('a', 'a'))).toEqual({ isDuplicate: false })
-      expect(broker.logs?.('a') ?? false).toBe(false)
+      expect([broker.logs?.('a') ?? false, broker.retains?.('a') ?? false]).toEqual([false, false])
       await expect(async () => broker.read({ last: 1 }, ['#'])).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
     })
   })

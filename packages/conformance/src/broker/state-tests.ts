@@ -23,6 +23,7 @@ export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabil
     it('retains nothing where each node has a log of its own, and says so', async () => {
       const { broker } = await harness().startNode(STATE)
       expect(broker.capabilities.retained).toBe(false)
+      expect(broker.retains?.('state.a') ?? false).toBe(false)
       await expect(async () => await broker.read({ isState: true }, ['state.#'])).rejects.toMatchObject({
         code: 'E_UNSUPPORTED',
       })
@@ -61,6 +62,18 @@ export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabil
       expect(messages.map((message) => [message.key, deliveryOf(message).text])).toEqual([['state.a', '']])
       await set('state.a', 'a2')
       expect(await stateOf(broker)).toEqual({ 'state.a': 'a2', 'state.b': 'b1' })
+    })
+
+    it('says which keys are retained, and those alone have a state', async () => {
+      for (const key of ['state', 'state.a.b', 'state2.a', 'other', 'a.state', '$state']) {
+        const state = async () => await broker.read({ isState: true }, [key])
+        const isRetained = await state().then(
+          () => true,
+          () => false,
+        )
+        expect([key, broker.retains?.(key)]).toEqual([key, isRetained])
+      }
+      expect(['state.a', '$state', 'other'].map((key) => broker.retains?.(key))).toEqual([true, false, false])
     })
 
     it('refuses to read keys that no rule retains', async () => {

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { freePort, sharedService } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
+import type { WebMQServer } from '../../src/doors/in-process/webmq-server.js'
 import { KINDS } from './kinds.js'
 
 const NODES = 3

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ServiceKind, sharedService } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
+import type { WebMQServer } from '../../src/doors/in-process/webmq-server.js'
 
 const servers: WebMQServer[] = []
 let namespaceCount = 0

@@ -17,7 +17,7 @@ export interface Kind {
   readonly start: (options?: Pick<ServiceOptions, 'dataParent'>) => Promise<Keeping>
   /** Resolves when it survives a kill. */
   readonly settled?: () => Promise<void>
-  /** What a disk without a byte left may do to it for good, in its words, and what docs/brokers.md tells an operator to do. */
+  /** What a disk without a byte left may do to it for good, in its words, and what docs/running-brokers.md tells an operator to do. */
   readonly afterFullDisk?: { readonly says: RegExp; repair(broker: Keeping): Promise<void> }
   readonly create: (options: RemoteBrokerOptions & { readonly broker: string }) => Broker | Promise<Broker>
 }

@@ -3,15 +3,16 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { blocksFor } from '../../../../test/docs/examples.js'
 import { Machine } from '../../../../test/docs/machine.js'
 import { commandsOf, isExcused } from '../../../../test/docs/reasons.js'
+import { freshDatabase } from '../../../outbox-postgres/test/database.js'
 import { createServer } from '../../src/create-server.js'
 import { givenOptions } from '../cli/given-options.js'
-import { freshDatabase } from './outbox-database.js'
 
 const PATIENT = { timeout: 60_000, interval: 20 }
 const { exampleOf } = blocksFor(import.meta.url)
-const [setup, json, grants, policy, transaction, failed] = [
-  ...['setup', 'json', 'grants', 'policy', 'transaction', 'failed-rows'],
-].map((name) => exampleOf('database-outbox.md', name))
+const [setup, json, grants, transaction, failed] = ['setup', 'json', 'grants', 'transaction', 'failed-rows'].map(
+  (name) => exampleOf('database-outbox.md', name),
+)
+const policy = exampleOf('packages/outbox-postgres/README.md', 'policy')
 const psql = spawnSync('psql', ['--version']).error
 
 it.skipIf(psql !== undefined)(

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { startPostgres, startRedis } from 'webmq-services'
+import { SCHEMA } from '../../../outbox-postgres/src/schema.js'
+import { connect } from '../../../outbox-postgres/test/database.js'
 import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/features/outbox/schema.js'
-import { connect } from './outbox-database.js'
 import { play } from './outbox-play.js'
 
 const ROW_COUNT = 2_000

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, vi } from 'vitest'
 import { type Service, startPostgres } from 'webmq-services'
+import { SCHEMA } from '../../../outbox-postgres/src/schema.js'
+import { connect } from '../../../outbox-postgres/test/database.js'
 import { createServer } from '../../src/create-server.js'
-import { SCHEMA } from '../../src/features/outbox/schema.js'
 import { type CliProcess, startCli } from '../cli/process.js'
-import { connect } from './outbox-database.js'
 
 /** What a play does to the nodes, the broker and the database. */
 type Fault = (system: System) => Promise<unknown>

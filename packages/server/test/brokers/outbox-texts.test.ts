@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { freshDatabase } from '../../../outbox-postgres/test/database.js'
 import { House } from '../texts/house.js'
 import { comparison, MAX_DEPTH, TEXTS } from '../texts/texts.js'
-import { freshDatabase } from './outbox-database.js'
 
 // The transaction of an application failed on half a character, and numbers of others were rewritten: what PostgreSQL takes as
 // JSON is published byte for byte, and what it does not take is no message.

@@ -4,7 +4,7 @@ import { itWhere } from 'webmq-conformance'
 import { type FaultProxy, freePort, type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
+import type { WebMQServer } from '../../src/doors/in-process/webmq-server.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 import { ProtocolClient } from '../protocol-client.js'
 

@@ -3,7 +3,7 @@ import { historyOf } from 'webmq-conformance'
 import { type RabbitmqService, startRabbitmq } from 'webmq-services'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
-/** As docs/brokers.md has it for RabbitMQ 4; before, `internal_delete` took the name. */
+/** As the README of webmq-broker-rabbitmq has it for RabbitMQ 4; before, `internal_delete` took the name. */
 async function removeLostStream(service: RabbitmqService, queue: string): Promise<void> {
   const name = `rabbit_misc:r(<<"/">>, queue, <<"${queue}">>)`
   const found = `{ok, Q} = rabbit_amqqueue:lookup_durable_queue(${name})`

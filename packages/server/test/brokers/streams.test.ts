@@ -3,8 +3,8 @@ import type { StreamSummary, WirePayload, WriteKind } from 'webmq-client/protoco
 import { freePort, type ServiceKind, sharedService } from 'webmq-services'
 import { inTurn } from '../../../../test/in-turn.js'
 import { createServer } from '../../src/create-server.js'
+import type { WebMQServer } from '../../src/doors/in-process/webmq-server.js'
 import type { ServerOptions } from '../../src/doors/options/server-options.js'
-import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 import { SseReader } from '../sse-reader.js'
 

@@ -8,7 +8,7 @@ import {
   certificateWarnings,
   describeCertificate,
   readCertificate,
-} from '../../src/kernel/identity/certificates/read-certificate.js'
+} from '../../src/features/certificates/read-certificate.js'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'webmq-certificates-'))
 const NAMES = ['shop.example.com', '*.example.org']

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
-import type { WebMQServer } from '../../src/kernel/node/webmq-server.js'
+import type { WebMQServer } from '../../src/doors/in-process/webmq-server.js'
 import { runInProcess, startInProcess } from './in-process.js'
 import { startCli } from './process.js'
 

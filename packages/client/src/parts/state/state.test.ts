@@ -121,6 +121,45 @@ describe('state', () => {
     expect(server.patterns).toEqual(['prices.*'])
   })
 
+  it('never calls a state fresh that had a gap while it arrived, and removes nothing by it', async () => {
+    const { client, server } = create({ replayPageMessages: 2 })
+    for (const key of ['a', 'b', 'c', 'd', 'e']) server.publish(`prices.${key}`, 1)
+    const store = state('prices.*', { client })
+    await store.ready
+    const told: unknown[] = []
+    store.subscribe(({ removed }) => told.push([store.size, store.isStale, ...removed]))
+    server.gap('prices.*')
+    const { length } = listens(server)
+    // Of the three pages of the new state, the first has been asked for.
+    for (let turn = 0; turn < 100 && listens(server).length === length; turn++) await Promise.resolve()
+    server.expireHistory()
+    await vi.advanceTimersByTimeAsync(500)
+    expect(told).toEqual([[5, true]])
+    for (const key of ['a', 'b', 'c', 'd', 'e']) server.publish(`prices.${key}`, 1)
+    await vi.advanceTimersByTimeAsync(500)
+    expect(told).toEqual([
+      [5, true],
+      [5, false],
+    ])
+  })
+
+  it('is stale from a gap that the answer to a reconnect tells until the whole state is there', async () => {
+    const { client, server } = create()
+    for (const key of ['a', 'b']) server.publish(`prices.${key}`, 1)
+    const store = state('prices.*', { client })
+    await store.ready
+    const told: unknown[] = []
+    store.subscribe(() => told.push([store.isStale, shown(store)]))
+    server.drop()
+    server.restartHistory()
+    server.publish('prices.b', 2)
+    await reconnect()
+    expect(told).toEqual([
+      [true, { 'prices.a': 1, 'prices.b': 1 }],
+      [false, { 'prices.b': 2 }],
+    ])
+  })
+
   it('notifies once per interval, with the last value of each key', async () => {
     const { client, server } = create()
     const store = state('prices.*', { client, every: 100 })

@@ -45,6 +45,8 @@ export class LiveStateStore<P> implements StateStore<P> {
   #error: WebMQError | undefined
   /** The state is arriving from the beginning; nothing of it is shown before it is complete. */
   #isFilling = true
+  /** What the present listen brings has a gap: it is never called the state, and a new listen is about to begin. */
+  #isGapped = false
   #isClosed = false
 
   /** What is shown. */
@@ -144,10 +146,12 @@ export class LiveStateStore<P> implements StateStore<P> {
       this.#subscription = undefined
       void lost?.close()
       this.#isFilling = true
+      this.#isGapped = false
       this.#values = new Map()
       this.#bytes = 0
       this.#listen()
     }
+    this.#isGapped = true
     // Not from inside a call of the subscription.
     if (this.#isFilling) setTimeout(listenAnew, REFILL_MS)
     else queueMicrotask(listenAnew)
@@ -178,6 +182,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   }
 
   #caughtUp(): void {
+    if (this.#isGapped) return
     if (this.#isFilling) {
       this.#isFilling = false
       for (const key of this.#shown.keys()) this.#changed.add(key)

@@ -1,16 +1,9 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { loadLibrary, packageOfThisVersion } from '../../kernel/base/load-library.js'
+import { loadPackage, type OptionalPackage, unfitPackage } from '../../kernel/base/load-library.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import type { AddressedBrokerOptions } from './remote/options.js'
 
 type CreateBroker = (options: AddressedBrokerOptions) => Broker | Promise<Broker>
-
-interface BrokerPackage {
-  readonly packageName: string
-  /** Of its function that makes the broker. */
-  readonly exportName: string
-  readonly importPackage: () => Promise<unknown>
-}
 
 /**
  * Packages of brokers, optional peers of the server. The compiler must not look for them, and bundlers must find them: a
@@ -32,7 +25,7 @@ export const BROKER_PACKAGES = {
     exportName: 'createRabbitmqBroker',
     importPackage: () => import('webmq-broker-rabbitmq' as string),
   },
-} satisfies Readonly<Record<string, BrokerPackage>>
+} satisfies Readonly<Record<string, OptionalPackage>>
 
 /**
  * The broker of a package.
@@ -40,25 +33,17 @@ export const BROKER_PACKAGES = {
  *   this server. What its function throws.
  */
 export async function createPackagedBroker(
-  { packageName, exportName, importPackage }: BrokerPackage,
+  brokerPackage: OptionalPackage,
   options: AddressedBrokerOptions,
 ): Promise<Broker> {
+  const { packageName, exportName } = brokerPackage
   const scheme = options.broker.slice(0, options.broker.indexOf(':'))
-  const belonging = packageOfThisVersion(packageName)
-  const namespace = await loadLibrary(packageName, `the broker ${scheme}://…`, importPackage, belonging)
-  const create = (namespace as Readonly<Record<string, unknown>>)[exportName]
-  if (typeof create !== 'function') throw missing(`${packageName} does not export ${exportName}`, belonging)
+  const create = await loadPackage(brokerPackage, `the broker ${scheme}://…`)
+  if (typeof create !== 'function') throw unfitPackage(packageName, `${packageName} does not export ${exportName}`)
   try {
     return await (create as CreateBroker)(options)
   } catch (cause) {
     if (!(cause instanceof WebMQError) || cause.code !== 'E_BROKER_MISSING') throw cause
-    throw missing(cause.message, belonging, cause)
+    throw unfitPackage(packageName, cause.message, cause)
   }
-}
-
-function missing(what: string, wayToInstall: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_BROKER_MISSING', {
-    message: `${what}; ${wayToInstall}`,
-    ...(cause !== undefined && { cause }),
-  })
 }

@@ -79,8 +79,8 @@ function lineOf({ name, value, source }: EffectiveOption): string {
 /** @throws {WebMQError} `E_OPTION_INVALID`: a file of a certificate cannot be used. */
 async function certificateProblems({ tls }: ResolvedOptions): Promise<readonly string[]> {
   if (tls === undefined) return []
-  const { readCertificate } = await import('../../kernel/identity/certificates/read-certificate.js')
-  const { certificateWarnings } = await import('../../kernel/identity/certificates/read-certificate.js')
+  const { readCertificate } = await import('../../features/certificates/read-certificate.js')
+  const { certificateWarnings } = await import('../../features/certificates/read-certificate.js')
   const certificates = await Promise.all(tlsFilesOf(tls).map(readCertificate))
   return certificates.flatMap((certificate) => certificateWarnings(certificate, Date.now()))
 }

@@ -1,11 +1,11 @@
 import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../../kernel/base/invalid-option.js'
 import { isObject } from '../../kernel/base/is-object.js'
-import { mapEach } from '../../kernel/base/map-each.js'
 import { reasonOf } from '../../kernel/base/reason.js'
 import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'
+import { mapEach } from './map-each.js'
 import { type FileRecorder, hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
 
 /** Members for editors, not options. */

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { invalidOption } from '../../kernel/base/invalid-option.js'
 import { parseTimeMs, tokenOf } from './client/flags.js'
 import { readTextFile, TOKEN_VARIABLE } from './option-sources.js'
 import type { Terminal } from './terminal.js'
@@ -7,6 +8,7 @@ const EXAMPLES = `Examples:
   webmq-server doctor wss://example.com/ws
   webmq-server doctor wss://example.com/ws --origin https://app.example.com --token-file token.txt
   webmq-server doctor wss://example.com/ws --idle 90s   does a balancer cut idle connections?
+  webmq-server doctor --production /etc/webmq           is what init has written still safe, and does it run so?
 
 The exit code is 1 when a check fails.
 `
@@ -19,13 +21,20 @@ interface DoctorFlags {
   readonly idle?: number
   readonly timeout: number
   readonly json?: true
+  readonly production?: true
+  readonly killOne?: string | true
 }
 
 export function doctorCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command('doctor')
     .description('Examine the way to a server: DNS, TLS, proxies, origin, token, clocks.')
     .addHelpText('before', EXAMPLES)
-    .argument('<url>', 'URL that clients use, such as wss://example.com/ws.')
+    .argument('<url>', 'URL that clients use, such as wss://example.com/ws; with --production also the folder of init.')
+    .option('--production', 'Examine an installation: its files, its programs, and what strangers may do.')
+    .option(
+      '--kill-one [command]',
+      'With --production: kill one node, and tell what clients missed. You consent by it.',
+    )
     .option('--origin <origin>', 'Check whether pages of this origin may connect.')
     .option(
       '--token <token>',
@@ -39,15 +48,20 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
     .action(async (text: string, flags: DoctorFlags) => {
       const { origin, ca, idle, timeout, json = false } = flags
       const { parseOrigin, parseServerUrl } = await import('./doctor/target.js')
-      const target = {
-        ...parseServerUrl(text),
+      const common = {
         timeoutMs: timeout,
         origin: origin === undefined ? undefined : parseOrigin(origin),
         token: tokenOf(flags, terminal.env)?.(),
         ca: ca === undefined ? undefined : readTextFile(ca, '--ca'),
         idleMs: idle,
       }
+      if (flags.production === true) {
+        const { examineProduction } = await import('./doctor/production.js')
+        exit(await examineProduction(text, { json, killOne: flags.killOne }, common, terminal))
+        return
+      }
+      if (flags.killOne !== undefined) throw invalidOption('--kill-one: only with --production')
       const { diagnose } = await import('./doctor/diagnose.js')
-      exit(await diagnose(target, json, terminal))
+      exit(await diagnose({ ...common, ...parseServerUrl(text) }, json, terminal))
     })
 }

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { invalidOption } from '../../kernel/base/invalid-option.js'
-import { mapEach } from '../../kernel/base/map-each.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   type ChoiceOption,
@@ -12,6 +11,7 @@ import {
   shownValue,
 } from '../options/spec.js'
 import { readConfigFile } from './config-file.js'
+import { mapEach } from './map-each.js'
 import {
   CONFIG_VARIABLE,
   DEFAULTS_VARIABLE,

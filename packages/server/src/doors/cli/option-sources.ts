@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../../kernel/base/invalid-option.js'
 import { listParts } from '../../kernel/base/list-parts.js'
-import { mapEach } from '../../kernel/base/map-each.js'
 import { codeOf } from '../../kernel/base/reason.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
@@ -15,6 +14,7 @@ import {
 } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { parseOption, validateOption } from '../options/values.js'
+import { mapEach } from './map-each.js'
 
 export type OptionValues = ReadonlyMap<string, OptionValue>
 

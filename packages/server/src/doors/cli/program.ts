@@ -10,6 +10,7 @@ import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { NARROW, ShortHelp, WholeHelp } from './help.js'
+import { initCommand } from './init.js'
 import { addOptionFlags, exposedSecrets, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { pubCommand } from './pub.js'
@@ -95,13 +96,17 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .command('schema')
     .description('Print the SQL that creates the table of --outbox; it changes no table that exists.')
     .addHelpText('before', "Example:\n  webmq-server outbox schema | psql 'postgres://admin@db.example/app'\n")
-    .action(async () => void terminal.stdout.write((await import('../../features/outbox/schema.js')).SCHEMA))
+    .action(async () => {
+      const { loadOutboxDriver } = await import('../../features/outbox/packaged.js')
+      terminal.stdout.write((await loadOutboxDriver()).schema)
+    })
 
   const others = [
     subCommand(terminal, exit),
     pubCommand(terminal, exit),
     topCommand(terminal, exit),
     doctorCommand(terminal, exit),
+    initCommand(terminal),
     explainCommand(terminal),
     completionCommand(terminal, () => program),
   ]

@@ -8,7 +8,7 @@ import { VERSION } from '../../kernel/node/version.js'
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] as const
 /** Optional peers, of versions that fit each other. There is no `sdk-trace-node` of the versions after them. */
-const INSTALL = [
+export const INSTALL = [
   'npm install @opentelemetry/api@1.9 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2',
   '@opentelemetry/exporter-trace-otlp-http@0.223',
 ].join(' ')

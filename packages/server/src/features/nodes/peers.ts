@@ -95,6 +95,9 @@ export class Peers {
   }
 }
 
+const DIFFERS =
+  'another node has other options, or is of another version; one of another application needs a brokerNamespace of its own'
+
 /** Logs once of each other node that it has other options, or is of another version. */
 export class Differences {
   readonly #logger: Pick<Logger, 'warn'>
@@ -109,7 +112,7 @@ export class Differences {
     // Nodes of another format are no peers, so nothing says when they are gone.
     if (this.#logged.size >= MAX_PEERS) this.#logged.clear()
     this.#logged.add(peer)
-    this.#logger.warn({ peer, ...fields }, 'another node has other options, or is of another version')
+    this.#logger.warn({ peer, ...fields }, DIFFERS)
   }
 
   forget(peer: string): void {

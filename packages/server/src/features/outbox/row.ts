@@ -1,6 +1,6 @@
 import type { Feature } from '../feature.js'
 import { flagged, namesOf } from '../observing/metrics/spec.js'
-import type { DatabaseOutbox, OutboxStats, OutboxStatus } from './outbox.js'
+import type { DatabaseOutbox, OutboxStats, OutboxStatus } from './driver.js'
 
 const STATUSES = namesOf<OutboxStatus>({ leading: true, waiting: true, down: true })
 
@@ -20,6 +20,5 @@ export const outbox = {
     webmq_outbox_failed_total: 'failedCount: Rows that this node has given an error.',
     webmq_outbox_lost_total: 'lostCount: Lost connections to the database.',
   },
-  /** @param outbox Its library is there with the option alone. */
   open: (outbox: DatabaseOutbox) => ({ stats: () => outbox.stats() }),
 } satisfies Feature<DatabaseOutbox, OutboxStats>

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { grownBytes } from '../../kernel/base/grown-bytes.js'
+import { grownBytes } from './grown-bytes.js'
 import type { Piece } from './pieces.js'
 
 /** The content of a stream as bytes: text in UTF-8. */

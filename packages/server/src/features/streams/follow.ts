@@ -1,7 +1,7 @@
+import type { StreamCursor } from '../../doors/sse/request.js'
 import { assertMayListen } from '../../kernel/identity/access.js'
 import type { Replay } from '../../kernel/replay/replay.js'
 import type { Session } from '../../kernel/session/session.js'
-import type { StreamCursor } from '../../kernel/session/sse/request.js'
 import type { StreamFeeds } from './feed.js'
 
 /**

@@ -3,7 +3,7 @@ import { memoryOptions } from '../../../test/memory-options.js'
 import { MemoryBroker } from '../../adapters/brokers/memory/broker.js'
 import { Deadlines } from '../../kernel/base/deadlines.js'
 import type { InboundMessage } from '../../kernel/ports/broker.js'
-import type { LocalListener } from '../../kernel/routing/in-process/listeners.js'
+import type { LocalListener } from '../../kernel/routing/local-listeners.js'
 import { StreamWatches } from './watches.js'
 
 const READER = { isClosed: false, meter: undefined }

@@ -3,7 +3,7 @@ import type { Deadlines } from '../../kernel/base/deadlines.js'
 import { clientNameOf, isTrusted } from '../../kernel/identity/actor.js'
 import type { Broker, Reader } from '../../kernel/ports/broker.js'
 import type { Author } from '../../kernel/publishing/author.js'
-import type { Listen } from '../../kernel/routing/in-process/listeners.js'
+import type { Listen } from '../../kernel/routing/local-listeners.js'
 import { UnusedWatches } from './unused-watches.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 

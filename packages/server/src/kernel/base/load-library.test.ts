@@ -1,21 +1,27 @@
 import { describe, expect, it } from 'vitest'
-import { loadLibrary, wayToInstall } from './load-library.js'
+import { loadPackage, wayToInstall } from './load-library.js'
+import { MANIFEST } from './manifest.js'
 
-describe('the library of a broker', () => {
+describe('an optional package', () => {
   it('is asked for in one sentence with its command when it is not installed', async () => {
     // A variable, so that nothing resolves the name before the test runs.
-    const name: string = 'webmq-library-that-nobody-has'
-    await expect(loadLibrary(name, 'the broker redis://…', () => import(name))).rejects.toMatchObject({
+    const packageName: string = 'webmq-library-that-nobody-has'
+    const loading = loadPackage(
+      { packageName, exportName: 'create', importPackage: () => import(packageName) },
+      'the broker redis://…',
+    )
+    await expect(loading).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',
-      message: `the broker redis://… needs the package ${name}; install it next to webmq-server: \`npm install ${name}\``,
+      message: `the broker redis://… needs the package ${packageName}; install it next to webmq-server: \`npm install ${packageName}\``,
     })
   })
 
-  it('is not asked for when it is there and breaks', async () => {
-    const broken = () => Promise.reject(new SyntaxError('Unexpected token'))
-    await expect(loadLibrary('pg', 'the database outbox', broken)).rejects.toMatchObject({
+  it('is asked for in the version of the server when it is there and breaks', async () => {
+    const importPackage = () => Promise.reject(new SyntaxError('Unexpected token'))
+    const loading = loadPackage({ packageName: 'pino', exportName: 'pino', importPackage }, 'the broker redis://…')
+    await expect(loading).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',
-      message: 'the database outbox cannot load pg: Unexpected token',
+      message: `the broker redis://… cannot load pino: Unexpected token; install it next to webmq-server: \`npm install pino@${MANIFEST.version}\``,
     })
   })
 

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { WebMQError } from 'webmq-client/protocol'
 import { MANIFEST } from './manifest.js'
-import { unsupportedVersion } from './supported-versions.js'
+import { reasonOf } from './reason.js'
 
 /**
  * Whether an import failed because its package is not installed; otherwise the package is there, and broken.
@@ -21,52 +21,45 @@ export function isNotInstalled(error: unknown, name: string): boolean {
 /** npx installs into a folder of its own, where an `npm install` of the user adds nothing. */
 const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
 
-/**
- * Loads the package of a broker, or the library of a database: an optional peer.
- * @param name Its package.
- * @param user What needs it, for the error: `history with NATS (--broker nats://…)`.
- * @param wayToMend What to do when it does not load. Default: nothing helps.
- * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it, or a version that is supported.
- */
-export async function loadLibrary<Module>(
-  name: string,
-  user: string,
-  importModule: () => Promise<Module>,
-  wayToMend?: string,
-): Promise<Module> {
-  const unsupported = unsupportedVersion(name)
-  if (unsupported !== undefined) {
-    const { reason, wanted } = unsupported
-    throw new WebMQError('E_BROKER_MISSING', {
-      message: `${user} needs ${reason}; ${wayToInstall(wanted, IS_RUN_BY_NPX)}`,
-    })
-  }
-  try {
-    return await importModule()
-  } catch (cause) {
-    if (!isNotInstalled(cause, name)) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      const mend = wayToMend === undefined ? '' : `; ${wayToMend}`
-      throw new WebMQError('E_BROKER_MISSING', { message: `${user} cannot load ${name}: ${reason}${mend}`, cause })
-    }
-    throw new WebMQError('E_BROKER_MISSING', {
-      message: `${user} needs the package ${name}; ${wayToInstall(name, IS_RUN_BY_NPX)}`,
-      cause,
-    })
-  }
+/** A package of WebMQ, an optional peer of the server with the same version. */
+export interface OptionalPackage {
+  readonly packageName: string
+  readonly exportName: string
+  readonly importPackage: () => Promise<unknown>
 }
 
 /**
- * @param wanted A package, or one with a range in quotes.
+ * Loads the package of a broker, or of the database outbox.
+ * @param user What needs it, for the error: `the broker nats://…`.
+ * @returns Its export; `undefined` when it has none of the name.
+ * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it, or the version that belongs to this server.
+ */
+export async function loadPackage(
+  { packageName, exportName, importPackage }: OptionalPackage,
+  user: string,
+): Promise<unknown> {
+  try {
+    return ((await importPackage()) as Readonly<Record<string, unknown>>)[exportName]
+  } catch (cause) {
+    if (!isNotInstalled(cause, packageName))
+      throw unfitPackage(packageName, `${user} cannot load ${packageName}: ${reasonOf(cause)}`, cause)
+    const message = `${user} needs the package ${packageName}; ${wayToInstall(packageName, IS_RUN_BY_NPX)}`
+    throw new WebMQError('E_BROKER_MISSING', { message, cause })
+  }
+}
+
+/** `E_BROKER_MISSING`, with the command for the version of the package that belongs to this server: all have one version. */
+export function unfitPackage(packageName: string, what: string, cause?: unknown): WebMQError {
+  const message = `${what}; ${wayToInstall(`${packageName}@${MANIFEST.version}`, IS_RUN_BY_NPX)}`
+  return new WebMQError('E_BROKER_MISSING', { message, ...(cause !== undefined && { cause }) })
+}
+
+/**
+ * @param wanted A package, with a version or without.
  * @param isRunByNpx The server is in npx's cache.
  */
 export function wayToInstall(wanted: string, isRunByNpx: boolean): string {
   return isRunByNpx
     ? `start with it: \`npx -p webmq-server -p ${wanted} webmq-server …\``
     : `install it next to webmq-server: \`npm install ${wanted}\``
-}
-
-/** How to get the version of another package of WebMQ that belongs to this server: all have one version. */
-export function packageOfThisVersion(name: string): string {
-  return wayToInstall(`${name}@${MANIFEST.version}`, IS_RUN_BY_NPX)
 }

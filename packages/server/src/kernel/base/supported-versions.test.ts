@@ -16,10 +16,10 @@ describe('the versions of libraries', () => {
   })
 
   it('says which version is installed, and which one is wanted', () => {
-    const range = MANIFEST.supportedPeers.pg
-    expect(unsupportedVersion('pg', () => '7.18.2')).toEqual({
-      reason: `pg ${range}, but 7.18.2 is installed`,
-      wanted: `"pg@${range}"`,
+    const range = MANIFEST.supportedPeers['@opentelemetry/api']
+    expect(unsupportedVersion('@opentelemetry/api', () => '1.0.4')).toEqual({
+      reason: `@opentelemetry/api ${range}, but 1.0.4 is installed`,
+      wanted: `"@opentelemetry/api@${range}"`,
     })
   })
 
@@ -30,6 +30,6 @@ describe('the versions of libraries', () => {
 
   it('lets a library be that nothing is known of', () => {
     expect(unsupportedVersion('webmq-library-that-nobody-has')).toBeUndefined()
-    expect(unsupportedVersion('pg', () => undefined)).toBeUndefined()
+    expect(unsupportedVersion('@opentelemetry/api', () => undefined)).toBeUndefined()
   })
 })

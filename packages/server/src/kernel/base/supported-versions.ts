@@ -5,9 +5,9 @@ import { MANIFEST } from './manifest.js'
 
 /** A version that is installed, and not supported. */
 export interface Unsupported {
-  /** `pg >=8.11.0 <9.0.0, but 7.18.2 is installed` */
+  /** `@opentelemetry/api >=1.3.0 <2.0.0, but 1.0.4 is installed` */
   readonly reason: string
-  /** What npm installs instead, as an argument in a shell: `"pg@>=8.11.0 <9.0.0"`. */
+  /** What npm installs instead, as an argument in a shell: `"@opentelemetry/api@>=1.3.0 <2.0.0"`. */
   readonly wanted: string
 }
 

@@ -1,5 +1,6 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { isForThisMachineOnly } from '../../doors/options/access.js'
+import { createEventStreams } from '../../doors/sse/door.js'
 import { BrokerWatch } from '../../features/observing/health/broker-watch.js'
 import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
@@ -72,7 +73,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
     addresses,
     transport,
     sessions,
-    follower: features.streams.follower,
+    eventStreams: createEventStreams({ node: name, version: VERSION, follower: features.streams.follower }),
     dispatcher,
     refusals,
     handshakeTimeoutMs,

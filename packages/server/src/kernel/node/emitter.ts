@@ -1,3 +1,14 @@
+import type { GapReason } from 'webmq-client/protocol'
+import type { BrokerChange } from '../../features/observing/health/broker-watch.js'
+
+/** Events of a server. */
+export interface ServerEvents {
+  /** The status of the broker has changed to `up`, `blocked` or `down`. */
+  broker: BrokerChange
+  /** Messages may be missing for listeners of this node; they are notified too. */
+  gap: { readonly reason: GapReason }
+}
+
 /** Calls handlers of events, in order, in a later turn of the event loop. So application code never runs in the middle of ours. */
 export class Emitter<Events extends object> {
   readonly #handlers: { [E in keyof Events]?: ReadonlySet<(event: Events[E]) => unknown> } = {}

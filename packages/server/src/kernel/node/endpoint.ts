@@ -8,6 +8,15 @@ import { codeOf } from '../base/reason.js'
 import type { Transport } from '../ports/transport.js'
 import { unixPathOf } from '../ports/unix-socket.js'
 
+/** The address of a listening server. */
+export interface ServerAddress {
+  /** `unix:` and the path of a Unix socket; the port is 0 then. */
+  readonly host: string
+  readonly port: number
+  /** Address of the WebSocket endpoint: `ws://127.0.0.1:8080/ws`. */
+  readonly url: string
+}
+
 /** @throws {WebMQError} `E_OPTION_INVALID`: the transport cannot do what an option asks for. */
 export function assertCapable({ name, capabilities }: Transport, options: ResolvedOptions, isAttached: boolean): void {
   const refuse = (detail: string) => {

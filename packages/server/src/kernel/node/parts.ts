@@ -13,9 +13,8 @@ import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { Broker } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import type { TlsCertificate } from '../ports/transport-options.js'
-import type { Emitter } from './emitter.js'
+import type { Emitter, ServerEvents } from './emitter.js'
 import type { DatabaseOutbox } from './features.js'
-import type { ServerEvents } from './webmq-server.js'
 
 export interface ChosenTransport {
   readonly transport: Transport

@@ -1,4 +1,5 @@
 import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../../doors/options/options.js'
+import { SSE_FORMAT } from '../../doors/sse/events.js'
 import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
@@ -7,7 +8,6 @@ import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
 import { KeyRules } from '../patterns/key-rules.js'
 import { Router } from '../patterns/router.js'
-import { retainRulesOf } from '../ports/retain-rules.js'
 import type { ConnectionId } from '../ports/transport.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
@@ -17,10 +17,9 @@ import { Stamps } from '../publishing/stamps.js'
 import { WaitingRoom } from '../publishing/waiting-room.js'
 import { Drains } from '../replay/drains.js'
 import { Delivery } from '../routing/delivery.js'
-import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
+import { type Listen, type LocalHandler, LocalListeners, type LocalListenOptions } from '../routing/local-listeners.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { UserListens } from '../session/listen-room.js'
 import { SessionTable } from '../session/table.js'
@@ -55,7 +54,8 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   const localListeners = new LocalListeners(logger, tracer)
   const urgentKeys = new KeyRules(options.urgent)
   const { publishes } = measurements
-  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
+  const events = SSE_FORMAT
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, events, publishes, urgentKeys })
   stops.add({ name: 'delivery', stop: () => delivery.stop() })
   const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
@@ -93,8 +93,8 @@ function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopLi
   const { maxPayloadBytes } = options
   const { drains, listensChanged, sessions } = hearing
   const missed = () => {
-    hearing.delivery.gap('broker-lost')
-    events.emit('gap', { reason: 'broker-lost' })
+    hearing.delivery.gap('rules-differ')
+    events.emit('gap', { reason: 'rules-differ' })
   }
   const { log } = parts.broker
   const nodes = new Nodes({
@@ -198,8 +198,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
   const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
     addListener(pattern, { handler, onGap })
   const isLogged = (key: string) => broker.logs?.(key) === true
-  const retained = retainRulesOf(options)
-  const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
+  const isRetained = (key: string) => broker.retains?.(key) === true
   const streams = FEATURES.streams.open({
     broker,
     transport,

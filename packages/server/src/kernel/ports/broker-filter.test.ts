@@ -17,6 +17,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   publishBatch: [[{ key: 'a' }]],
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   logs: ['a'],
+  retains: ['a'],
   position: [],
   reachEnd: [],
   stats: [],
@@ -57,6 +58,6 @@ it('has publishBatch and reachEnd only if the broker has them, and sets no addre
   const filter = new Forwarding(fakeBroker(['name', 'publish']))
   expect(filter.publishBatch).toBeUndefined()
   expect(filter.reachEnd).toBeUndefined()
-  expect(filter.logs('a')).toBe(false)
+  expect([filter.logs('a'), filter.retains('a')]).toEqual([false, false])
   expect(() => filter.setAddress('tcp://b')).not.toThrow()
 })

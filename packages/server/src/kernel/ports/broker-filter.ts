@@ -71,6 +71,10 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.logs?.(key) ?? false
   }
 
+  retains(key: string): boolean {
+    return this.#broker.retains?.(key) ?? false
+  }
+
   position(): MaybePromise<Position | undefined> {
     return this.#broker.position()
   }

@@ -283,6 +283,11 @@ export interface Broker {
    * A broker with the `history` capability MUST have it: streams, and publishes during a listen, go by it.
    */
   logs?(key: string): boolean
+  /**
+   * Whether the last message of this key is retained. Answers at once, and the same for the life of the broker. Absent: no key is.
+   * A broker with the `retained` capability MUST have it: reads of ended streams go by it.
+   */
+  retains?(key: string): boolean
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
   /**

@@ -15,7 +15,8 @@ export interface SharedLog {
   risk(): Promise<string | undefined>
   /**
    * Other nodes log other keys: what they publish may be missing in the log, from now on until a call with `false`. Until
-   * then all reads have a gap (`broker-lost`), and afterwards those from where the log ended at that call, or before.
+   * then all reads but those of the state have a gap (`rules-differ`), and afterwards those from where the log ended at that
+   * call, or before.
    * The log is no longer marked. Resolves when the broker knows that, or when it is not reached: it is told later.
    */
   dispute(isDisputed: boolean): Promise<void>

@@ -1,19 +1,34 @@
-import { encodeMeta, encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
+import {
+  encodeMeta,
+  encodeServerMessage,
+  type GapReason,
+  isKey,
+  MessageFrame,
+  matches,
+  type TextServerMessage,
+} from 'webmq-client/protocol'
 import type { KeyRules } from '../patterns/key-rules.js'
 import type { Route, Router } from '../patterns/router.js'
 import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import { GapAnnouncer } from './gap-announcer.js'
-import type { LocalListeners } from './in-process/listeners.js'
 import type { LiveBuffers } from './live-buffers.js'
-import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
+import type { LocalListeners } from './local-listeners.js'
+
+/** How messages are written to event streams. */
+export interface EventFormat {
+  encodeMessage(message: InboundMessage, isReplayed: boolean, hasMeta: boolean): string
+  /** Of the server. */
+  encode(message: TextServerMessage): string
+}
 
 export interface DeliveryContext {
   readonly router: Router
   readonly transport: Pick<Transport, 'multicast'>
   readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
+  readonly events: EventFormat
   /** Measures some of the publishes. */
   readonly publishes: { readonly isAwaiting: boolean; delivered(message: InboundMessage): void }
   /** Their messages are not held back. */
@@ -130,11 +145,11 @@ export class Delivery {
   #deliverToStreams(groups: readonly GroupId[], message: InboundMessage): readonly GroupId[] {
     const streams = groups.filter(isSse)
     if (streams.length === 0) return groups
-    const { router, transport, urgentKeys } = this.#context
+    const { events, router, transport, urgentKeys } = this.#context
     const isUrgent = urgentKeys.covers(message.key)
     const send = (to: readonly GroupId[], withMeta: boolean) => {
       if (to.length === 0) return
-      transport.multicast(to, encodeSseMessage(message, false, withMeta), false, undefined, undefined, isUrgent)
+      transport.multicast(to, events.encodeMessage(message, false, withMeta), false, undefined, undefined, isUrgent)
     }
     const hasMeta = message.attributes !== undefined && router.metaCount > 0
     const metaStreams = hasMeta ? streams.filter(getsMeta) : []
@@ -145,10 +160,10 @@ export class Delivery {
   }
 
   #tellGap({ pattern, group }: Route, reason: GapReason): void {
-    const { transport, localListeners } = this.#context
+    const { events, transport, localListeners } = this.#context
     this.#gapCounts[reason] = (this.#gapCounts[reason] ?? 0) + 1
-    const encode = isSse(group) ? encodeSseServerMessage : encodeServerMessage
-    transport.multicast([group], encode({ verb: 'gap', pattern, reason }), false)
+    const gap = { verb: 'gap', pattern, reason } as const
+    transport.multicast([group], isSse(group) ? events.encode(gap) : encodeServerMessage(gap), false)
     localListeners.gap(group, reason)
   }
 }

@@ -38,16 +38,16 @@ it('is a gap for whoever stands where nodes may have missed what was not logged,
     const { gap, messages } = await log.read({ since }, ['#'])
     return [gap, messages.length]
   }
-  expect(await read(first)).toEqual(['broker-lost', 2])
-  expect(await read(second)).toEqual(['broker-lost', 1])
+  expect(await read(first)).toEqual(['rules-differ', 2])
+  expect(await read(second)).toEqual(['rules-differ', 1])
   expect(await read(third)).toEqual([undefined, 0])
-  expect((await log.read({ rewindMs: 60_000 }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ rewindMs: 60_000 }, ['#'])).gap).toBe('rules-differ')
   expect((await log.read({ last: 3 }, ['#'])).gap).toBeUndefined()
   expect(log.doubt(third)).toBe(true)
-  expect(await read(third)).toEqual(['broker-lost', 0])
+  expect(await read(third)).toEqual(['rules-differ', 0])
   // The log may restart within its epoch.
   log.restart('e', third.offset, third.fingerprint)
-  expect(await read(third)).toEqual(['broker-lost', 0])
+  expect(await read(third)).toEqual(['rules-differ', 0])
 })
 
 it('is a gap for everybody while nodes log other keys', async () => {
@@ -56,10 +56,23 @@ it('is a gap for everybody while nodes log other keys', async () => {
   log.restart('e')
   log.dispute(true)
   const last = log.append({ key: 'a', payload: Uint8Array.of(1), isBinary: true })
-  expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
-  expect((await log.read({ rewindMs: 1_000 }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ since: last }, ['#'])).gap).toBe('rules-differ')
+  expect((await log.read({ rewindMs: 1_000 }, ['#'])).gap).toBe('rules-differ')
   log.dispute(false)
   const next = log.append({ key: 'a', payload: Uint8Array.of(1), isBinary: true })
-  expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ since: last }, ['#'])).gap).toBe('rules-differ')
   expect((await log.read({ since: next }, ['#'])).gap).toBeUndefined()
+})
+
+it('gives the state page by page while nodes log other keys', async () => {
+  const history = { history: new HistoryRules([{ pattern: '#', maxMessages: 9, maxAgeMs: undefined }]) }
+  const log = new HistoryLog(retaining({ ...history, historyMaxMessages: 9, historyMaxBytes: 10_000 }, '#'))
+  log.restart('e')
+  for (const key of ['a', 'b', 'c']) log.append({ key, payload: Uint8Array.of(1), isBinary: true })
+  log.dispute(true)
+  const page = await log.read({ isState: true, limit: 2 }, ['#'])
+  const next = await log.read({ isState: true, limit: 2, since: page.position }, ['#'])
+  expect([page, next].flatMap(({ messages }) => messages.map(({ key }) => key))).toEqual(['a', 'b', 'c'])
+  expect(next).toMatchObject({ isPartial: false })
+  expect(next.gap).toBeUndefined()
 })

@@ -29,13 +29,16 @@ export class LogGaps {
   /**
    * Why messages after this position may be missing.
    * @param keptAfter Everything after this offset is kept.
+   * @param isState The state is read, of which a message that is not logged is no part.
    */
-  gapOf(position: Position, keptAfter: number): GapReason | undefined {
+  gapOf(position: Position, keptAfter: number, isState = false): GapReason | undefined {
     const { epoch, offset } = position
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
     if (epoch !== this.#log.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
-    if (offset < this.#completeAfter || this.#doubt.covers(position)) return 'broker-lost'
+    if (offset < this.#completeAfter) return 'broker-lost'
+    const doubted = this.#doubt.reasonAt(position, isState)
+    if (doubted !== undefined) return doubted
     if (offset === 0 || this.isSame(position)) return undefined
     return this.#log.fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
   }
@@ -52,7 +55,8 @@ export class LogGaps {
    */
   gapOfTime(isAsked: (timeMs: number) => boolean, droppedTimeMs: number): GapReason | undefined {
     if (isAsked(droppedTimeMs)) return 'history-expired'
-    return isAsked(Math.max(this.#interruptedAtMs, this.#doubt.timeMs)) ? 'broker-lost' : undefined
+    if (isAsked(this.#interruptedAtMs)) return 'broker-lost'
+    return isAsked(this.#doubt.timeMs) ? this.#doubt.reason : undefined
   }
 
   /** Why wanted messages between these offsets are missing although the log has been read there. */
@@ -97,6 +101,9 @@ class Refusals {
   }
 }
 
+/** `broker-lost`: messages went to another broker, at the same address. */
+export type DoubtReason = Extract<GapReason, 'rules-differ' | 'broker-lost'>
+
 /**
  * Where a log may lack what nodes with other rules have published: it is in no log, and has no offset. Outlives the
  * restarts of the log.
@@ -105,6 +112,7 @@ export class LogDoubt {
   /** There are such nodes now. */
   isOpen = false
   upTo: LogPlace | undefined
+  reason: DoubtReason = 'rules-differ'
   #timeMs = 0
 
   /** When there were such nodes last, Unix time in milliseconds. */
@@ -113,14 +121,17 @@ export class LogDoubt {
   }
 
   /** Whoever stands at this place or before may have missed something. Returns whether that is new. */
-  extend({ epoch, offset }: LogPlace, timeMs: number): boolean {
+  extend({ epoch, offset }: LogPlace, timeMs: number, reason: DoubtReason): boolean {
     if (this.upTo?.epoch === epoch && offset <= this.upTo.offset) return false
     this.upTo = { epoch, offset }
+    this.reason = reason
     this.#timeMs = timeMs
     return true
   }
 
-  covers({ epoch, offset }: LogPlace): boolean {
-    return this.isOpen || (epoch === this.upTo?.epoch && offset <= this.upTo.offset)
+  /** @param isState As for `LogGaps.gapOf`: nodes with other rules change no state. */
+  reasonAt({ epoch, offset }: LogPlace, isState: boolean): DoubtReason | undefined {
+    if (this.isOpen && !isState) return 'rules-differ'
+    return epoch === this.upTo?.epoch && offset <= this.upTo.offset ? this.reason : undefined
   }
 }

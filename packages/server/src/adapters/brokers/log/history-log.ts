@@ -1,6 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../../../kernel/base/maybe-promise.js'
-import type { StepBudget } from '../../../kernel/patterns/pattern-matcher.js'
 import { encodeAttributes } from '../../../kernel/ports/attributes.js'
 import type { Position, Reader, ReadRange, ReadResult } from '../../../kernel/ports/broker.js'
 import type { LogStats } from '../../../kernel/ports/broker-stats.js'
@@ -9,7 +8,8 @@ import type { MessageContent } from '../../../kernel/ports/messages.js'
 import type { LogPlace } from '../../../kernel/ports/shared-log.js'
 import type { LoggedDelivery } from '../remote/link.js'
 import { fingerprintOfPlace } from './fingerprint.js'
-import { LogDoubt, LogGaps } from './gaps.js'
+import { type DoubtReason, LogDoubt, LogGaps } from './gaps.js'
+import type { StepBudget } from './pattern-matcher.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
 import { RolledUp, withTexts } from './rolled-up.js'
@@ -55,6 +55,10 @@ export class HistoryLog {
 
   logs(key: string): boolean {
     return this.#isOn && this.#options.history.ruleOf(key) !== undefined
+  }
+
+  retains(key: string): boolean {
+    return this.#isOn && this.#options.retain?.has(key) === true
   }
 
   /** Whether all messages that the pattern matches are logged. */
@@ -126,7 +130,7 @@ export class HistoryLog {
 
   /** As {@link SharedLog.dispute}. */
   dispute(isDisputed: boolean): void {
-    if (this.#doubt.isOpen && !isDisputed) this.#doubt.extend(this.position, this.#now())
+    if (this.#doubt.isOpen && !isDisputed) this.#doubt.extend(this.position, this.#now(), 'rules-differ')
     this.#doubt.isOpen = isDisputed
   }
 
@@ -135,8 +139,8 @@ export class HistoryLog {
   }
 
   /** As {@link SharedLog.doubt}. */
-  doubt(upTo: LogPlace): boolean {
-    return upTo.epoch === this.epoch && this.#doubt.extend(upTo, this.#now())
+  doubt(upTo: LogPlace, reason: DoubtReason = 'rules-differ'): boolean {
+    return upTo.epoch === this.epoch && this.#doubt.extend(upTo, this.#now(), reason)
   }
 
   /** As {@link SharedLog.doubtedUpTo}. */
@@ -208,7 +212,7 @@ export class HistoryLog {
     const set = this.retained
     if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
-    const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
+    const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter, true)
     const log = this.#messages
     const after = gap === undefined ? (since?.offset ?? 0) : log.lastOffset
     return new StateRead({ set, log, after, limit, wants: matchedBy(patterns), gap })

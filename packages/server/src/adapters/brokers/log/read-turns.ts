@@ -1,6 +1,6 @@
 import { isPromise, type MaybePromise } from '../../../kernel/base/maybe-promise.js'
-import type { StepBudget } from '../../../kernel/patterns/pattern-matcher.js'
 import type { Reader } from '../../../kernel/ports/broker.js'
+import type { StepBudget } from './pattern-matcher.js'
 
 /** A part of a read, within the budget. Returns whether the read is done. */
 export type Slice = (budget: StepBudget) => boolean

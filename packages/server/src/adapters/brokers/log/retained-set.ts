@@ -1,10 +1,10 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../../../kernel/base/copy-bytes.js'
-import type { StepBudget } from '../../../kernel/patterns/pattern-matcher.js'
 import type { MessageAttributes } from '../../../kernel/ports/attributes.js'
 import type { RetainedStats } from '../../../kernel/ports/broker-stats.js'
 import type { RetainRules } from '../../../kernel/ports/retain-rules.js'
 import { isState } from '../../../kernel/ports/roll-up.js'
+import type { StepBudget } from './pattern-matcher.js'
 import type { Wants } from './segmented-log.js'
 
 /** The last message of a key. Without a payload, the key was removed. */

@@ -1,6 +1,6 @@
-import type { StepBudget } from '../../../kernel/patterns/pattern-matcher.js'
 import type { MessageContent } from '../../../kernel/ports/messages.js'
 import { KeyFilter } from './key-filter.js'
+import type { StepBudget } from './pattern-matcher.js'
 
 export interface LoggedMessage {
   readonly offset: number

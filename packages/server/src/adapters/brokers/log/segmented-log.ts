@@ -1,8 +1,8 @@
-import type { StepBudget } from '../../../kernel/patterns/pattern-matcher.js'
 import type { Position } from '../../../kernel/ports/broker.js'
 import type { MessageContent } from '../../../kernel/ports/messages.js'
 import { FingerprintRing } from './fingerprint-ring.js'
 import { KeyFilter } from './key-filter.js'
+import type { StepBudget } from './pattern-matcher.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
 export interface SegmentedLogOptions {

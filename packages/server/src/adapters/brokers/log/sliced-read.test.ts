@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { PatternMatcher } from '../../../kernel/patterns/pattern-matcher.js'
+import { PatternMatcher } from './pattern-matcher.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 import { type ReadSpan, SlicedRead } from './sliced-read.js'
 

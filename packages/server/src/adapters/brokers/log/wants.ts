@@ -1,5 +1,5 @@
-import { PatternMatcher } from '../../../kernel/patterns/pattern-matcher.js'
 import type { HistoryRule, HistoryRules } from '../../../kernel/ports/history-rules.js'
+import { PatternMatcher } from './pattern-matcher.js'
 import type { Wants } from './segmented-log.js'
 
 /** The key, if the patterns are one pattern without a wildcard. */

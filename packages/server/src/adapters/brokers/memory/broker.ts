@@ -1,6 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { MaybePromise } from '../../../kernel/base/maybe-promise.js'
-import { turnClock } from '../../../kernel/base/turn-clock.js'
 import type {
   Accepted,
   Broker,
@@ -20,6 +19,7 @@ import { accepted, inbound } from '../../../kernel/ports/messages.js'
 import { isForLogAlone } from '../../../kernel/ports/roll-up.js'
 import { hasHistory, hasRetained } from '../log/history-log.js'
 import { OwnLog } from '../log/own-log.js'
+import { turnClock } from './turn-clock.js'
 
 export interface MemoryBrokerOptions extends HistoryOptions, DedupeOptions {
   /** A clock that never goes back, in milliseconds. */
@@ -98,6 +98,10 @@ export class MemoryBroker implements Broker {
 
   logs(key: string): boolean {
     return this.#log.history.logs(key)
+  }
+
+  retains(key: string): boolean {
+    return this.#log.history.retains(key)
   }
 
   position(): Position | undefined {

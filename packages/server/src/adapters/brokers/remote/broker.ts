@@ -145,6 +145,10 @@ export class RemoteBroker implements Broker {
     return this.#history?.logs(key) ?? false
   }
 
+  retains(key: string): boolean {
+    return this.#history?.retains(key) ?? false
+  }
+
   position(): MaybePromise<Position | undefined> {
     return this.#replica?.end()
   }

@@ -1,4 +1,4 @@
-import { PatternIndex } from '../../../kernel/patterns/pattern-index.js'
+import { PatternIndex } from './pattern-index.js'
 
 export interface SubscriptionCoverOptions {
   /**

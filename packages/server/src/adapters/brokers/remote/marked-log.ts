@@ -86,7 +86,7 @@ export class MarkedLog implements SharedLog {
     this.#reopened.resolve()
     if (!this.#leftEpochs.delete(log.epoch)) return
     // Between the two, messages went into another log: another broker stood at the address.
-    log.doubt(log.position)
+    log.doubt(log.position, 'broker-lost')
     await link.unmark()
   }
 

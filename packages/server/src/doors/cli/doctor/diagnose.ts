@@ -20,8 +20,17 @@ const LABELS: Readonly<Record<FindingStatus, readonly [string, 'green' | 'yellow
 
 /** Examines a server and prints each finding when it is there. Returns the exit code: `FAILED` if a check failed. */
 export async function diagnose(target: DoctorTarget, json: boolean, terminal: Terminal): Promise<number> {
+  return await printFindings(examine(target), json, terminal)
+}
+
+/** Prints each finding when it is there. Returns the exit code. */
+export async function printFindings(
+  findings: AsyncIterable<Finding>,
+  json: boolean,
+  terminal: Terminal,
+): Promise<number> {
   let hasFailed = false
-  for await (const finding of examine(target)) {
+  for await (const finding of findings) {
     hasFailed ||= finding.status === 'fail'
     terminal.stdout.write(json ? `${JSON.stringify(finding)}\n` : lineOf(finding, terminal))
   }
@@ -35,7 +44,7 @@ function lineOf({ check, status, text, advice }: Finding, { stdout, env }: Termi
 }
 
 /** Examines the way to a server from the name to the protocol. Ends at the first layer that does not work. */
-async function* examine(target: DoctorTarget): AsyncGenerator<Finding> {
+export async function* examine(target: DoctorTarget): AsyncGenerator<Finding> {
   const { isSecure, host, origin, token } = target
   if (token !== undefined) yield* checkClaims(token)
   const [name, addresses] = await checkName(target)

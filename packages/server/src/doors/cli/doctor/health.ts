@@ -1,6 +1,11 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http'
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as plainRequest,
+} from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { inWords } from '../terminal.js'
 import { type DoctorTarget, type Finding, failure, ok, skipped, tlsOptionsOf, warning, whyOf } from './target.js'
@@ -34,10 +39,18 @@ export function jsonOf({ body }: Answer): Readonly<Record<string, unknown>> {
 }
 
 /** Sends one GET over a connection of its own. */
-async function ask(target: DoctorTarget, path: string): Promise<Answer> {
+export async function ask(target: DoctorTarget, path: string, more: OutgoingHttpHeaders = {}): Promise<Answer> {
   const { host, port, isSecure, timeoutMs, url } = target
   const signal = AbortSignal.timeout(timeoutMs)
-  const options = { host, port, path, agent: false, signal, headers: { host: url.host }, ...tlsOptionsOf(target) }
+  const options = {
+    host,
+    port,
+    path,
+    agent: false,
+    signal,
+    headers: { host: url.host, ...more },
+    ...tlsOptionsOf(target),
+  }
   const request = (isSecure ? secureRequest : plainRequest)(options).end()
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   // An error that comes now is one of the response too.
@@ -87,7 +100,7 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
   }
 }
 
-function checkClock(date: string | undefined, atMs: number): Finding {
+export function checkClock(date: string | undefined, atMs: number): Finding {
   const theirsMs = Date.parse(date ?? '')
   if (Number.isNaN(theirsMs)) return skipped('clock', 'the answer has no Date header')
   const skewS = (theirsMs + 500 - atMs) / 1000

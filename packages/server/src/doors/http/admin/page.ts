@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { WebMQError } from 'webmq-client/protocol'
-import type { LocalHandler } from '../../../kernel/routing/in-process/listeners.js'
+import type { LocalHandler } from '../../../kernel/routing/local-listeners.js'
 import { statusOf } from '../api/statuses.js'
 import type { Callers } from '../caller.js'
 import type { ListenLocally } from '../context.js'

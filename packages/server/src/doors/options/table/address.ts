@@ -22,7 +22,6 @@ export const ADDRESS_OPTIONS = {
     range: [0, 65_535],
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
-    detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
   }),
   path: text({
     placeholder: 'path',
@@ -35,7 +34,7 @@ export const ADDRESS_OPTIONS = {
     defaultText: 'off',
     help: 'Second port for operators: `/health`, `/ready`, `/metrics`, the whole HTTP API and the admin page; `0` picks a free one.',
     detail:
-      'With it, the routes of operators and the admin page are there alone. It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
+      'With it, the routes of operators and the admin page are there alone. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
   }),
   adminHost: text({
     placeholder: 'address',
@@ -47,7 +46,6 @@ export const ADDRESS_OPTIONS = {
   }),
   demo: toggle({
     help: 'Serve the demo page at `/`.',
-    detail: 'Off by default, so that production servers show no unexpected page.',
   }),
   'tls.certFile': list({
     flag: 'tls-cert',
@@ -56,7 +54,7 @@ export const ADDRESS_OPTIONS = {
     check: checkFileName,
     help: 'PEM file with the certificate chain, to serve `wss://` and `https://` without a proxy.',
     detail:
-      'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. [tls.md](tls.md) has the rules.',
+      'With several, a client gets the one with the host name that it asks for; the first is for all others. [tls.md](tls.md) has the rules.',
   }),
   'tls.keyFile': list({
     flag: 'tls-key',
@@ -64,14 +62,13 @@ export const ADDRESS_OPTIONS = {
     placeholder: 'file',
     check: checkFileName,
     help: 'PEM file with the private key of the certificate; with several certificates, one for each, in the same order.',
-    detail: 'Without a passphrase. The files are read as the user of the process, at the start and at every renewal.',
+    detail: 'Without a passphrase.',
   }),
   sse: choice({
     choices: ['on', 'off'],
     default: 'on',
     help: 'Whether event streams (SSE) are served at `ssePath`: `on` or `off`.',
-    detail:
-      'The same rules hold for them as for WebSockets: tokens, origins and limits. [sse.md](sse.md) has the events. The transports `native` and `ws` serve them, on their own port only.',
+    detail: 'The transports `native` and `ws` serve them, on their own port only. [sse.md](sse.md) has the events.',
   }),
   ssePath: text({
     placeholder: 'path',

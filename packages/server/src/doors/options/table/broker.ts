@@ -13,7 +13,7 @@ export const BROKER_OPTIONS = {
     check: (value) => (brokerNameOf(value) === undefined ? describeAllowedBroker() : undefined),
     help: 'Broker between the nodes: `memory`, `amqp://…`, `redis://…` (also Valkey), `nats://…` or `mesh://…`.',
     detail:
-      '`memory` is embedded: it needs no installation, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) helps you choose. Keep an address with a password in a file, because every user of the machine can see flags. A reload changes the user and the password alone. The password is never printed or logged. `createServer` also accepts an object that implements the `Broker` port.',
+      '`memory` is embedded: it needs no installation, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) helps you choose. A reload changes the user and the password alone. The password is never printed or logged. `createServer` also accepts an object that implements the `Broker` port.',
   }),
   brokerNamespace: text({
     placeholder: 'name',
@@ -21,32 +21,31 @@ export const BROKER_OPTIONS = {
     check: (value) => (/^[A-Za-z0-9_-]{1,64}$/.test(value) ? undefined : '1 to 64 characters of A-Z a-z 0-9 _ -'),
     help: 'Name that all nodes of one system share at the broker.',
     detail:
-      'Separates systems that share a broker. It is the name of the exchange (RabbitMQ), the first word of channels (Redis) and subjects (NATS), and must be equal on all nodes of a mesh.',
+      'It is the name of the exchange (RabbitMQ), the first word of channels (Redis) and subjects (NATS), and must be equal on all nodes of a mesh.',
   }),
   brokerTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time that a publish or a listen waits for the broker, outages included; then `E_BROKER_UNAVAILABLE`.',
-    detail: 'Publishers do not notice short outages and restarts of the broker, and get an error in long ones.',
   }),
   brokerStartTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time that a starting server tries to reach the broker before it gives up.',
-    detail: 'You can start server and broker together. If the broker refuses the server, the start fails at once.',
+    detail: 'If the broker refuses the server, the start fails at once.',
   }),
   brokerHeartbeatMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Interval of heartbeats to the broker; a connection that is silent for two intervals counts as lost.',
-    detail: 'Detects connections that look healthy and deliver nothing. Missed messages are noticed only then.',
+    detail: 'Detects connections that look healthy and deliver nothing.',
   }),
   brokerMaxPendingBytes: integer({
     range: [1024, 64 * GIB],
     default: 64 * MIB,
     help: 'Bytes of messages that may wait for the broker; further ones are refused with `E_BROKER_UNAVAILABLE`.',
     detail:
-      'While the broker is away or slower than the publishers, messages wait in memory, up to this limit. One connection may use an eighth of it (at least one message of the largest size), so a single client cannot block all others.',
+      'One connection may use an eighth of it (at least one message of the largest size), so a single client cannot block all others.',
   }),
   'mesh.listen': text({
     placeholder: 'host:port',
@@ -63,6 +62,6 @@ export const BROKER_OPTIONS = {
     check: longEnough,
     help: 'Secret that all nodes of a mesh share; use 32 bytes or more.',
     detail:
-      'Required unless all nodes are on this machine, because a linked node may publish and receive everything. The secret is never sent; both sides prove that they know it. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Fewer than 16 bytes are refused.',
+      'Required unless all nodes are on this machine, because a linked node may publish and receive everything. The secret is never sent; both sides prove that they know it. `openssl rand -base64 32` creates a secret. Fewer than 16 bytes are refused.',
   }),
 }

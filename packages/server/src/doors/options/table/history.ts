@@ -11,7 +11,7 @@ export const HISTORY_OPTIONS = {
     check: (value) => (parseHistoryRule(value) === undefined ? HISTORY_RULE_FORM : undefined),
     help: 'Keys to log, for replay after a reconnect and for history: `chat.#=100,10m`.',
     detail:
-      'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, separate rules with `;`.',
+      'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules.',
   }),
   historyMaxMessages: integer({
     range: [0, 100_000_000],
@@ -31,8 +31,6 @@ export const HISTORY_OPTIONS = {
     range: [0, MAX_TIMER_MS],
     default: 120_000,
     help: 'Time that message ids are remembered to find duplicates; `0` disables it.',
-    detail:
-      'After a reconnect, clients publish unanswered messages again. Without the window, some would be delivered twice.',
   }),
   dedupeMaxIds: integer({
     range: [0, 10_000_000],
@@ -46,7 +44,7 @@ export const HISTORY_OPTIONS = {
     check: (value) => (isPattern(value) ? undefined : 'a pattern, such as `chat.#`'),
     help: 'Keys whose messages say who published them, and when: `chat.#`. Listeners ask for it with `meta`.',
     detail:
-      'The server stamps each message of these keys with the user of the publisher, its own time, and an id. Whoever may listen to a key may ask for them, so name no keys whose publishers must stay unknown. All nodes of a system must have the same patterns. In one text, as in the environment variable, separate patterns with `;`. [docs/protocol.md](protocol.md#15-messages-that-say-who-and-when) has the details.',
+      'The server stamps each message of these keys with the user of the publisher, its own time, and an id. Whoever may listen to a key may ask for them, so name no keys whose publishers must stay unknown. All nodes of a system must have the same patterns. [docs/protocol.md](protocol.md#15-messages-that-say-who-and-when) has the details.',
   }),
   retain: list({
     separator: ';',
@@ -55,7 +53,7 @@ export const HISTORY_OPTIONS = {
     check: (value) => (isPattern(value) ? undefined : 'a pattern, as in prices.#'),
     help: 'Keys whose last message is kept, for `state` of a client: `prices.#`.',
     detail:
-      'The last message of such a key stays readable when the log has dropped it. An empty payload removes the key. Retained keys are logged, also without a rule of `history`. All nodes of a system must have the same patterns. Not with a mesh. In one text, as in the environment variable, separate patterns with `;`.',
+      'An empty payload removes the key. Retained keys are logged, also without a rule of `history`. All nodes of a system must have the same patterns. Not with a mesh.',
   }),
   retainMaxKeys: integer({
     range: [1, 10_000_000],

@@ -17,8 +17,6 @@ export const HOOKS_OPTIONS = {
     range: [50, MAX_TIMER_MS],
     default: 5000,
     help: 'Time in which a hook answers; after it, the action is refused with `E_HOOK_FAILED`.',
-    detail:
-      'Later messages of the connection wait for a hook, so one that hangs would otherwise block its client for ever.',
   }),
   'webhook.url': text({
     flag: 'webhook',
@@ -26,7 +24,7 @@ export const HOOKS_OPTIONS = {
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
     help: 'Address that is asked about what clients do, and told what they did.',
     detail:
-      'A backend in any language then decides who may connect, without tokens. Plain `http://` to another machine needs `insecure`, because an attacker on the network could give the answers. [hooks.md](hooks.md#webhooks) describes requests and answers.',
+      'Plain `http://` to another machine needs `insecure`, because an attacker on the network could give the answers. [hooks.md](hooks.md#webhooks) describes requests and answers.',
   }),
   'webhook.events': list({
     placeholder: 'event',
@@ -43,8 +41,7 @@ export const HOOKS_OPTIONS = {
     fromFile: 'file-flag',
     check: longEnough,
     help: 'Secret that signs the requests to the webhook, as Standard Webhooks describes.',
-    detail:
-      'Without it, the webhook cannot tell the server from anyone else who finds its address. A secret that begins with `whsec_` is base64.',
+    detail: 'A secret that begins with `whsec_` is base64.',
   }),
   'webhook.headers': list({
     flag: 'webhook-header',
@@ -55,8 +52,6 @@ export const HOOKS_OPTIONS = {
         ? undefined
         : 'a header of the upgrade request, not one that belongs to HTTP itself',
     help: 'Headers of the upgrade request that `connect` passes on to the webhook.',
-    detail:
-      'So the session of your website counts. Others stay here, because a webhook should see no more than it needs.',
   }),
   'webhook.published': list({
     placeholder: 'pattern',
@@ -79,14 +74,12 @@ export const HOOKS_OPTIONS = {
     range: [0, MAX_TIMER_MS],
     default: 5000,
     help: 'Time without a listener after which the webhook is told that a pattern is vacated.',
-    detail: 'So a client that reconnects, and a deploy, are not told as leaving and coming.',
   }),
   'webhook.occupancyMaxPatterns': integer({
     flag: 'occupancy-max-patterns',
     range: [1, 10_000_000],
     default: 100_000,
     help: 'Patterns that are watched for the event `occupancy`, per node; further ones are counted, and not told.',
-    detail: 'All nodes keep those of all nodes in memory.',
   }),
   'webhook.timeoutMs': integer({
     range: [50, 60_000],
@@ -105,6 +98,5 @@ export const HOOKS_OPTIONS = {
     range: [1, 10_000],
     default: 64,
     help: 'Requests to the webhook at the same time; others wait, at most 16 times as many.',
-    detail: 'Otherwise a burst of reconnecting clients could open thousands of connections to your backend.',
   }),
 }

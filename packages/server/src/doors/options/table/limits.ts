@@ -8,21 +8,17 @@ export const LIMITS_OPTIONS = {
     range: [1, 64 * MIB],
     default: 256 * 1024,
     help: 'Largest payload of one message; a larger one is refused with `E_PAYLOAD_TOO_LARGE`.',
-    detail:
-      'A much larger message closes the connection with 1009. Without the limit, one publisher could fill the memory of all nodes and clients.',
   }),
   maxOutboxBytes: integer({
     range: [8192, GIB],
     default: MIB,
     help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
-    detail:
-      'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it. Answers keep their place behind replayed messages: a slow client gets the `ok` of a publish once it has read those, at most half of this limit.',
+    detail: 'At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it.',
   }),
   maxHeaderBytes: integer({
     range: [1024, MIB],
     default: 8192,
     help: 'Largest request head; larger ones get a 431.',
-    detail: 'A request that never ends uses no more memory than this.',
   }),
   maxConnections: integer({
     range: [0, 10_000_000],
@@ -36,14 +32,14 @@ export const LIMITS_OPTIONS = {
     default: 1000,
     help: 'Open connections and handshakes of one client address; further ones are refused with 503.',
     detail:
-      'Otherwise one machine could take all connections. An IPv6 address counts as its /64. Loopback and private addresses are not counted, because behind them is usually a proxy; count there instead. Raise it if your proxy has a public address.',
+      'An IPv6 address counts as its /64. Loopback and private addresses are not counted, because behind them is usually a proxy; count there instead. Raise it if your proxy has a public address.',
   }),
   maxConnectionsPerUser: integer({
     reloadable: true,
     range: [1, 10_000_000],
     default: 100,
     help: 'Open connections of one user (`sub` of the token) to this node; further ones are closed with 4013.',
-    detail: 'Otherwise one user, or a bug in a page, could take all connections. Anonymous clients are not counted.',
+    detail: 'Anonymous clients are not counted.',
   }),
   maxListensPerConnection: integer({
     flag: 'max-listens',
@@ -51,7 +47,6 @@ export const LIMITS_OPTIONS = {
     range: [0, 1_000_000],
     default: 128,
     help: 'Patterns that one connection may listen to; further ones are refused with `E_LISTEN_LIMIT`.',
-    detail: 'Prevents one client from filling the routing table.',
   }),
   maxSearchListensPerConnection: integer({
     flag: 'max-search-listens',
@@ -68,7 +63,7 @@ export const LIMITS_OPTIONS = {
     range: [0, 65_536],
     default: 256,
     help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
-    detail: 'A request that waits takes memory on two nodes. A node holds at most 65,536.',
+    detail: 'A node holds at most 65,536.',
   }),
   maxWords: integer({
     reloadable: true,
@@ -76,14 +71,14 @@ export const LIMITS_OPTIONS = {
     default: 32,
     help: 'Most words of a key, and of a pattern of a client or a token.',
     detail:
-      'Matching costs time for each word. Longer keys are refused with `E_KEY_INVALID`, longer patterns with `E_PATTERN_INVALID`; a token with a longer pattern is refused with `E_TOKEN_INVALID`. Messages from other programs at the broker may have more words.',
+      'Longer keys are refused with `E_KEY_INVALID`, longer patterns with `E_PATTERN_INVALID`; a token with a longer pattern is refused with `E_TOKEN_INVALID`. Messages from other programs at the broker may have more words.',
   }),
   maxHashes: integer({
     reloadable: true,
     range: [1, 128],
     default: 3,
     help: 'Most `#` in a pattern of a client or a token.',
-    detail: 'Every `#` multiplies the places where the rest of a pattern may begin. Refused as longer patterns are.',
+    detail: 'Refused as longer patterns are.',
   }),
   workPerSecond: integer({
     reloadable: true,
@@ -98,7 +93,6 @@ export const LIMITS_OPTIONS = {
     range: [1000, 1_000_000_000],
     default: 500_000,
     help: 'Units of work that one connection may cause at once after it was idle.',
-    detail: 'Clients send much when they connect: their listens, replays, and what they could not publish before.',
   }),
   maxPatternBytes: integer({
     flag: 'max-pattern-memory',
@@ -106,21 +100,19 @@ export const LIMITS_OPTIONS = {
     default: GIB,
     help: 'Estimated memory of the patterns that a node routes; new ones are then refused with `E_LISTEN_LIMIT`.',
     detail:
-      'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` count as 660 MiB. Without the limit, many connections with long patterns could fill the memory of the node.',
+      'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` count as 660 MiB.',
   }),
   maxListensPerUser: integer({
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxListensPerUser,
     help: 'Listens of all connections of one user to this node; further ones are refused with `E_LISTEN_LIMIT`.',
-    detail:
-      'The user is the `sub` of the token; anonymous clients are not counted. A token may replace this limit, and those below, with the claim `webmq.limits`.',
+    detail: 'A [token](security.md#limits-of-a-user) may replace this limit, and those below.',
   }),
   maxPublishesPerSecond: integer({
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxPublishesPerSecond,
     help: 'Publishes of one connection per second; further ones are refused with `E_RATE_LIMIT`.',
-    detail:
-      'Without it, `workPerSecond` alone limits a connection. A refused publish says when to try again; the client library sends it again by itself, in order.',
+    detail: 'A refused publish says when to try again; the client library sends it again by itself, in order.',
   }),
   maxPublishBytesPerSecond: integer({
     unit: 'bytes',
@@ -134,7 +126,6 @@ export const LIMITS_OPTIONS = {
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxPublishesPerSecondPerUser,
     help: 'Publishes of all connections of one user to this node per second, those over HTTP included.',
-    detail: 'Otherwise a user could open connections until none of them reaches its own limit.',
   }),
   maxPublishBytesPerSecondPerUser: integer({
     unit: 'bytes',
@@ -147,8 +138,7 @@ export const LIMITS_OPTIONS = {
     range: [1, 3_600_000],
     default: 2_000,
     help: 'How much may come at once after a rest, as the time in which it would come at the rate.',
-    detail:
-      'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
+    detail: 'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once.',
   }),
   streamLeaseMs: integer({
     range: [1_000, 3_600_000],
@@ -160,7 +150,6 @@ export const LIMITS_OPTIONS = {
     range: [100, MAX_TIMER_MS],
     default: 300_000,
     help: 'Time for which a request that writes a stream by its body may send nothing; then the stream fails.',
-    detail: 'Meanwhile the server says for it that it is alive. The system finds out whether its client has vanished.',
   }),
   maxStreamBytes: integer({
     range: [1_024, 64 * MIB],
@@ -172,21 +161,20 @@ export const LIMITS_OPTIONS = {
     range: [1, 100_000_000],
     default: 100_000,
     help: 'Appends of one stream; further ones are refused with `E_STREAM_LIMIT`.',
-    detail: 'Each is a message of the log.',
   }),
   maxStreamsPerUser: integer({
     range: [1, 10_000_000],
     default: 16,
     help: 'Streams that one user, or one address of anonymous clients, writes at the same time through this node.',
     detail:
-      'Otherwise a user could begin streams and leave them until the node has no room for others. Beyond it, an append to a stream that another node has begun is refused with `E_RATE_LIMIT`: its writer tries again. Streams of a PUT at `streamsPath` do not count: those that nobody uses give way to others.',
+      'Beyond it, an append to a stream that another node has begun is refused with `E_RATE_LIMIT`: its writer tries again. Streams of a PUT at `streamsPath` do not count: those that nobody uses give way to others.',
   }),
   maxStreamsPerNode: integer({
     range: [1, 10_000_000],
     default: 10_000,
     help: 'Keys whose streams a node watches, because somebody writes or reads them; further ones are refused with `E_STREAM_LIMIT`.',
     detail:
-      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. Streams of a PUT that nobody uses are given up for others. None of the rest is: each has the lease that tells its readers of a lost writer.',
+      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. Streams of a PUT that nobody uses are given up for others.',
   }),
   overflow: list({
     separator: ';',
@@ -195,6 +183,6 @@ export const LIMITS_OPTIONS = {
     check: (value) => (parseOverflowRule(value) === undefined ? OVERFLOW_RULE_FORM : undefined),
     help: 'Which messages a slow reader may miss, by pattern: `prices.#=latest`.',
     detail:
-      'The first rule whose pattern contains the pattern of a listen applies to it; without one, `disconnect` does. `disconnect` closes the connection with 4008. `drop-oldest` leaves out the oldest messages, and says so with a gap. `latest` leaves out all messages of a key but the newest. A listen may ask for something else. [docs/guarantees.md](guarantees.md#slow-readers) says what each means. In one text, as in the environment variable, separate rules with `;`.',
+      'The first rule whose pattern contains the pattern of a listen applies to it; without one, `disconnect` does. [docs/guarantees.md](guarantees.md#slow-readers) says what each means.',
   }),
 }

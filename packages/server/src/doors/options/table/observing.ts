@@ -23,7 +23,7 @@ export const OBSERVING_OPTIONS = {
     default: 'local',
     help: 'Who may read `/metrics` and the reason of a broker outage in `/health` and `/ready`: this machine, all, or nobody.',
     detail:
-      'The port is public, but load and broker addresses should not be. `local` accepts requests from a loopback address, to a name such as `localhost`, without headers of a proxy. A proxy that adds no such header must not forward `/metrics`. If Prometheus runs on another machine, use `all` and block the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
+      '`local` accepts requests from a loopback address, to a name such as `localhost`, without headers of a proxy. A proxy that adds no such header must not forward `/metrics`. If Prometheus runs on another machine, use `all` and block the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
   }),
   auditLog: text({
     default: 'off',
@@ -31,12 +31,12 @@ export const OBSERVING_OPTIONS = {
     check: checkFileName,
     help: 'Where to write who connected, listened, was refused and was disconnected: one JSON object per line.',
     detail:
-      'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members. A disk that is too slow or full delays nobody: `webmq_audit_lines_total{outcome="dropped"}` counts the lost lines.',
+      'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members.',
   }),
   auditLevel: choice({
     choices: AUDIT_LEVELS,
     default: 'listens',
     help: 'What the audit log has: `refusals` alone, `connections` as well, or also each of the `listens`.',
-    detail: 'Independent of `logLevel`. A client that reconnects with a hundred patterns causes a hundred lines.',
+    detail: 'Independent of `logLevel`.',
   }),
 }

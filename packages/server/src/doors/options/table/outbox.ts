@@ -12,13 +12,13 @@ export const OUTBOX_OPTIONS = {
       /^postgres(ql)?:\/\/./.test(value) && URL.canParse(value) ? undefined : 'an address: postgres://…',
     help: 'PostgreSQL with the table `webmq_outbox`, whose messages are published when their transaction commits; default none.',
     detail:
-      'Give it to all nodes: one of them publishes, another takes over when it ends. `webmq-server outbox schema` prints the table. Keep an address with a password in a file, because every user of the machine can see flags. It must reach PostgreSQL itself, not a pooler that shares sessions. Another machine needs `sslmode=verify-full` in the address, or `insecure`, because an attacker on the network could insert messages. [database-outbox.md](database-outbox.md) has the rules.',
+      'Give it to all nodes: one of them publishes, another takes over when it ends. `webmq-server outbox schema` prints the table. It must reach PostgreSQL itself, not a pooler that shares sessions. Another machine needs `sslmode=verify-full` in the address, or `insecure`, because an attacker on the network could insert messages. [database-outbox.md](database-outbox.md) has the rules.',
   }),
   'outbox.pollMs': integer({
     range: [10, 10_000],
     default: 1000,
     help: 'Interval at which the table is read without a notice, and at which the other nodes try to take over.',
-    detail: 'The trigger of the table wakes the server at once. A row whose notice was lost waits for this interval.',
+    detail: 'A row whose notice was lost waits for this interval.',
   }),
   'outbox.maxBatchRows': integer({
     range: [1, 10_000],
@@ -30,6 +30,6 @@ export const OUTBOX_OPTIONS = {
     range: [1024, GIB],
     default: 4 * MIB,
     help: 'Most bytes of payloads that are read and published at once; one row is always read.',
-    detail: 'They are in memory until the broker has accepted them. They should fit into `brokerMaxPendingBytes`.',
+    detail: 'They should fit into `brokerMaxPendingBytes`.',
   }),
 }

@@ -39,7 +39,7 @@ export const SECURITY_OPTIONS = {
       (/^[\x21-\x7e]+$/.test(value) ? undefined : 'a key of visible ASCII characters, without spaces'),
     help: 'Keys of the HTTP API; a request with one may do everything there.',
     detail:
-      'Several keys let you replace one without an interruption. A file has one key per line. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',
+      'Several keys let you replace one without an interruption. A file has one key per line. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',
   }),
   trustedProxies: list({
     flag: 'trusted-proxy',
@@ -48,7 +48,7 @@ export const SECURITY_OPTIONS = {
     check: networkDefect,
     help: 'Addresses of your proxies, which are believed when they name the client in `X-Forwarded-For`.',
     detail:
-      'An address, a range (`10.0.0.0/8`, `fd00::/8`), `loopback` or `private`. Without it, limits and logs see the address of the proxy instead of the client. Name only addresses that clients cannot have: everyone there can claim any address. The header is read from the right, and addresses of your own proxies are skipped. `Forwarded` and `X-Real-IP` are not read.',
+      'An address, a range (`10.0.0.0/8`, `fd00::/8`), `loopback` or `private`. Name only addresses that clients cannot have: everyone there can claim any address. [security.md](security.md#proxies) has the rules.',
   }),
   proxyProtocol: toggle({
     help: 'Expect the PROXY protocol (version 1 or 2) on the port from all `trustedProxies`.',

@@ -6,27 +6,25 @@ export const TIME_LIMITS_OPTIONS = {
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time from accept to the end of the WebSocket handshake.',
-    detail: 'Frees the sockets of clients that connect and send nothing.',
   }),
   authTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     reloadable: true,
     default: 10_000,
     help: 'Time for a client to send a required token; then the connection is closed with 4002.',
-    detail: 'Prevents clients without a token from occupying connections.',
   }),
   messageTimeoutMs: integer({
     range: [100, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
-    detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
+    detail: 'The uws transport ignores it.',
   }),
   httpKeepAliveMs: integer({
     range: [1_000, 3_600_000],
     default: 65_000,
     help: 'Time for which an idle connection of plain HTTP stays open for its next request.',
     detail:
-      'Keep it above the idle time of a proxy or a caller that pools its connections: 60 s of an AWS ALB and of nginx. Otherwise one of its requests meets the close of its connection, and the proxy answers 502.',
+      'Keep it above the idle time of a proxy or a caller that pools its connections: 60 s of an AWS ALB and of nginx.',
   }),
   pingIntervalMs: integer({
     range: [10, MAX_TIMER_MS],
@@ -39,7 +37,6 @@ export const TIME_LIMITS_OPTIONS = {
     range: [10, MAX_TIMER_MS],
     default: 10_000,
     help: 'Silence after a ping until the connection is closed with 4003.',
-    detail: 'Detects half-open connections after a network loss.',
   }),
   closeTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
@@ -60,7 +57,7 @@ export const TIME_LIMITS_OPTIONS = {
     default: 0,
     help: 'Time from the stop signal until the drain begins. Meanwhile `/ready` says 503, and clients may still connect.',
     detail:
-      'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. Without it, they still send it clients, which get a 503 and come again. It adds to `drainTimeoutMs`.',
+      'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. It adds to `drainTimeoutMs`.',
   }),
   drainPerSecond: integer({
     reloadable: true,
@@ -68,6 +65,6 @@ export const TIME_LIMITS_OPTIONS = {
     default: 100,
     help: 'Connections that are closed per second while the server drains; more, if `drainTimeoutMs` is too short for all.',
     detail:
-      'Each client connects again to another node and may fetch a new token first, so your token endpoint has to take this rate. Few connections are closed at once: ten take 0.1 s.',
+      'Each client connects again to another node and may fetch a new token first, so your token endpoint has to take this rate.',
   }),
 }

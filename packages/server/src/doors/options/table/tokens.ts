@@ -19,7 +19,7 @@ export const TOKENS_OPTIONS = {
       value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : longEnough(value),
     help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
     detail:
-      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused. With several, a token may be signed with any of them, so a secret can rotate; [security.md](security.md#rotating-keys) has the steps. The variable holds one secret, the one for files several names, separated by commas.',
+      'With any key, connections may do nothing before they send a valid token. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused. With several, a token may be signed with any of them, so a secret can rotate; [security.md](security.md#rotating-keys) has the steps. The variable holds one secret, the one for files several names, separated by commas.',
   }),
   'jwt.publicKey': list({
     takesText: true,
@@ -30,7 +30,7 @@ export const TOKENS_OPTIONS = {
     check: notEmpty,
     help: 'Public key that verifies tokens: RSA, EC or Ed25519.',
     detail:
-      'The server cannot create tokens with it, so a break-in on the server does not allow that either. With several, a token may be signed with any of them. Secrets, public keys and a key set may be used together: only the keys that fit the algorithm of a token are tried.',
+      'With several, a token may be signed with any of them. Secrets, public keys and a key set may be used together: only the keys that fit the algorithm of a token are tried.',
   }),
   'jwt.jwksUrl': text({
     flag: 'jwks',
@@ -39,7 +39,7 @@ export const TOKENS_OPTIONS = {
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
     help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
-      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, or with no usable key, the last good set stays in use for a day.',
+      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. When the address does not answer, or with no usable key, the last good set stays in use for a day.',
   }),
   'jwt.issuer': text({
     flag: 'issuer',
@@ -55,7 +55,6 @@ export const TOKENS_OPTIONS = {
     reloadable: true,
     check: notEmpty,
     help: 'Accept only tokens whose `aud` contains this.',
-    detail: 'Tokens for other services are then refused here.',
   }),
   'jwt.clockToleranceS': integer({
     flag: 'clock-tolerance',
@@ -63,13 +62,11 @@ export const TOKENS_OPTIONS = {
     range: [0, 300],
     default: 5,
     help: 'Allowed clock difference between this machine and the issuer.',
-    detail: 'Applies to `exp`, `nbf` and `iat`. Without it, a new token may not be valid yet on this machine.',
   }),
   'jwt.requireExp': toggle({
     reloadable: true,
     help: 'Refuse tokens without `exp`.',
-    detail:
-      'Such a token is valid until it is revoked, or its key is removed. A token that leaks should end by itself.',
+    detail: 'Such a token is valid until it is revoked, or its key is removed.',
   }),
   'jwt.maxAgeS': integer({
     reloadable: true,

@@ -5,7 +5,7 @@ import type { Identity } from '../../identity/index.js'
 import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { ConnectionCounts } from '../connection-counts.js'
 import type { SessionServices } from '../services.js'
-import type { StreamRequest } from '../sse/request.js'
+import type { AskedEventStream } from './event-streams.js'
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 export interface Admission {
@@ -19,7 +19,7 @@ export interface Admission {
   readonly facts: ConnectFacts | undefined
   sinceMs: number
   /** Present: an event stream. */
-  readonly stream: StreamRequest | undefined
+  readonly stream: AskedEventStream | undefined
 }
 
 export interface AdmissionsContext {
@@ -46,7 +46,7 @@ export class Admissions {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT`: the address has too many. */
-  add(request: UpgradeRequest, address: string, stream: StreamRequest | undefined): void {
+  add(request: UpgradeRequest, address: string, stream: AskedEventStream | undefined): void {
     this.#expire()
     const { services, addresses } = this.#context
     const counted = countedAddress(address)

@@ -9,15 +9,13 @@ import type { TrustedProxies } from '../../identity/trusted-proxies.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { Refusals } from '../../publishing/refusals.js'
-import { encodeSseServerMessage } from '../../routing/sse-events.js'
 import type { Dispatcher } from '../dispatcher.js'
 import { refuseToken } from '../handlers/auth.js'
 import type { SessionServices } from '../services.js'
 import { Session } from '../session.js'
-import { StreamListens } from '../sse/listens.js'
-import { readStreamRequest, type StreamCursor, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
 import { type Admission, Admissions, type AdmissionsContext } from './admissions.js'
+import type { AskedEventStream, EventStreams } from './event-streams.js'
 import { RefusedOrigins } from './refused-origins.js'
 import {
   type AdmissibleUpgrade,
@@ -30,19 +28,11 @@ import {
 } from './upgrade.js'
 import { Welcomes, type WelcomesContext } from './welcomes.js'
 
-/** Serves event streams that follow the stream of a key. */
-export interface StreamFollower {
-  /** @throws {WebMQError} `E_UNSUPPORTED`. */
-  assertSupported(key: string): void
-  /** Resolves when it has begun, or the session has ended. @throws {WebMQError} `E_FORBIDDEN`, those of a hook, and of the log. */
-  begin(session: Session, key: string, cursor: StreamCursor | undefined): Promise<void>
-}
-
 export interface GatewayContext extends UpgradePolicy, AdmissionsContext, WelcomesContext {
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable
-  readonly follower: StreamFollower
+  readonly eventStreams: EventStreams
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'receiveRun' | 'waitFor'>
   readonly refusals: Pick<Refusals, 'add'>
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
@@ -81,7 +71,7 @@ export class Gateway implements TransportSink {
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
-    this.#streamServices = { ...context.services, door: 'sse', encode: encodeSseServerMessage }
+    this.#streamServices = { ...context.services, door: 'sse', encode: context.eventStreams.encode }
     this.#admissions = new Admissions(context)
     this.#welcomes = new Welcomes(context)
   }
@@ -91,19 +81,19 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, proxies, services } = this.#context
+    const { drainRetryAfterMs, eventStreams, proxies, services } = this.#context
     const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (drainRetryAfterMs() !== undefined) throw new WebMQError('E_DRAIN')
       const isStream = request.kind === 'sse'
       const admissible = (isStream ? examineStream : examineUpgrade)(request, this.#context)
-      const stream = isStream ? readStreamRequest(request, services.limits.defaults) : undefined
+      const stream = isStream ? eventStreams.read(request, services.limits.defaults) : undefined
       const { verifier } = services
       const { token } = admissible
       if (isStream && verifier !== undefined && token === undefined) {
         throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
       }
-      if (stream !== undefined && verifier === undefined) this.#assertFollowable(stream)
+      if (verifier === undefined) stream?.assertServed()
       this.#admissions.add(request, address, stream)
       if (verifier === undefined) this.#accept(request, admissible, this.#anonymous(), undefined)
       else if (token === undefined) this.#accept(request, admissible, undefined, undefined)
@@ -135,9 +125,9 @@ export class Gateway implements TransportSink {
     this.#greet(session, stream)
   }
 
-  #greet(session: Session, stream: StreamRequest | undefined): void {
+  #greet(session: Session, stream: AskedEventStream | undefined): void {
     if (session.isClosed) return
-    const welcome = stream === undefined ? this.#welcomes.message(session) : this.#welcomes.event(session)
+    const welcome = stream === undefined ? this.#welcomes.message(session) : this.#context.eventStreams.welcome(session)
     this.#context.services.transport.send(session.connection, welcome, false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
@@ -188,7 +178,7 @@ export class Gateway implements TransportSink {
   #verify(
     request: UpgradeRequest,
     admissible: AdmissibleUpgrade,
-    stream: StreamRequest | undefined,
+    stream: AskedEventStream | undefined,
     verified: Promise<Identity>,
   ): void {
     if (stream === undefined) {
@@ -201,7 +191,7 @@ export class Gateway implements TransportSink {
     const accept = (identity: Identity) => {
       if (this.#context.services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
       this.#assertMayListen(identity, stream)
-      this.#assertFollowable(stream)
+      stream.assertServed()
       this.#accept(request, admissible, identity, undefined)
     }
     verified.then(accept).catch((error: unknown) => {
@@ -215,14 +205,9 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_FORBIDDEN`. With a hook `connect` nothing is refused yet: it may grant more. */
-  #assertMayListen(identity: Identity, { patterns }: StreamRequest): void {
+  #assertMayListen(identity: Identity, { patterns }: AskedEventStream): void {
     if (this.#context.services.hooks?.has('connect') === true) return
     for (const pattern of patterns) assertMayListen({ door: 'sse', identity }, pattern)
-  }
-
-  /** @throws {WebMQError} `E_UNSUPPORTED`. */
-  #assertFollowable({ follows, patterns: [key = ''] }: StreamRequest): void {
-    if (follows !== undefined) this.#context.follower.assertSupported(key)
   }
 
   #accept(
@@ -256,13 +241,8 @@ export class Gateway implements TransportSink {
     transport.reject(request.id, rejection)
   }
 
-  #beginStream(session: Session, request: StreamRequest): void {
-    const { follows, patterns } = request
-    const { follower } = this.#context
-    const [key = ''] = patterns
-    const begun =
-      follows === undefined ? new StreamListens(session, request).begin() : follower.begin(session, key, follows.cursor)
-    begun.catch((error: unknown) => {
+  #beginStream(session: Session, stream: AskedEventStream): void {
+    stream.begin(session).catch((error: unknown) => {
       if (session.isClosed) return
       const { code } = session.refuse(error, undefined)
       this.#context.refusals.add(session, 'listen', code, undefined)

@@ -1,6 +1,5 @@
 import { encodeServerMessage, MAX_KEY_BYTES, type Welcome } from 'webmq-client/protocol'
 import { ANONYMOUS, type Identity } from '../../identity/index.js'
-import { encodeSseEvent } from '../../routing/sse-events.js'
 import type { SessionLimits } from '../effective-limits.js'
 import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
@@ -13,9 +12,6 @@ export interface WelcomesContext {
   readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
   readonly services: Pick<SessionServices, 'verifier' | 'limits'>
 }
-
-/** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
-const STREAM_RETRY_MS = 1_000
 
 export class Welcomes {
   readonly #context: WelcomesContext
@@ -38,14 +34,6 @@ export class Welcomes {
     const upToSession = identity?.limits === undefined ? this.#shared[auth] : this.#upToSession(auth, identity)
     const expiresInMs = session.expiresInMs()
     return `${upToSession}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
-  }
-
-  event(session: Session): string {
-    const { node, version } = this.#context
-    const expiresInMs = session.expiresInMs()
-    const retryMs = STREAM_RETRY_MS * (1 + Math.random())
-    const data = { session: session.id, node, version, ...(expiresInMs === undefined ? {} : { expiresInMs }) }
-    return encodeSseEvent({ name: 'welcome', retryMs, data })
   }
 
   /** The text up to the session id, which all sessions share that have the limits of the options. */

@@ -1,0 +1,378 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { STOP_GRACE_MS } from '../../../../kernel/node/stop-list.js'
+import { parseHistoryRule } from '../../../../kernel/ports/history-rules.js'
+import { warningsOf } from '../../../options/rules.js'
+import type { ResolvedOptions } from '../../../options/server-options.js'
+import { type Finding, failure, ok, skipped, warning } from '../target.js'
+import { lastValueOf, type ProductionFolder } from './folder.js'
+
+type Problem = readonly [text: string, advice: string]
+
+/** One line for a check without problems, else a line for each. */
+function verdict(check: string, text: string, problems: readonly Problem[]): readonly Finding[] {
+  return problems.length === 0 ? [ok(check, text)] : problems.map((problem) => failure(check, ...problem))
+}
+
+/** What the files of an installation say, without asking a program that runs. */
+export function checkFiles(folder: ProductionFolder): readonly Finding[] {
+  const { options, defect } = folder
+  const ofOptions =
+    options === undefined
+      ? [failure('options', `a node would not start: ${defect}`, 'Correct webmq.json, or the file that it names.')]
+      : [...checkOptions(options), ...checkTimes(folder, options), ...checkDescriptors(folder, options)]
+  return [
+    ...verdict('secrets', 'files of their owner alone, and not in git', secretProblems(folder)),
+    ...ofOptions,
+    ...checkLines(folder),
+    ...checkReceiver(folder),
+  ]
+}
+
+/** Everybody but the owner. */
+const OF_OTHERS = 0o077
+
+function secretProblems(folder: ProductionFolder): readonly Problem[] {
+  const root = path.join(folder.path, 'secrets')
+  const names = existsSync(root) ? readdirSync(root) : []
+  const problems: Problem[] = []
+  for (const file of process.platform === 'win32' ? [] : [root, ...names.map((name) => path.join(root, name))]) {
+    const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+    if ((mode & OF_OTHERS) !== 0)
+      problems.push([`others than its owner can open ${file} (${(mode & 0o777).toString(8)})`, `chmod go= ${file}`])
+  }
+  if (!/^\/?secrets\/?$/m.test(folder.text('.gitignore')))
+    problems.push(['.gitignore does not name secrets/', 'Write /secrets/ into .gitignore.'])
+  const tracked = trackedSecrets(folder.path)
+  if (tracked.length > 0)
+    problems.push([
+      `git has ${tracked.join(', ')}`,
+      'git rm --cached them, and replace these secrets: git keeps its past.',
+    ])
+  const secrets = names.flatMap((name) => folder.secret(name).split(/\s+/)).filter((text) => text.length >= 16)
+  for (const name of filesIn(folder.path)) {
+    if (secrets.some((secret) => folder.text(name).includes(secret)))
+      problems.push([`${name} has a secret in it`, 'Name the file in secrets/ instead, and replace this secret.'])
+  }
+  return problems
+}
+
+function trackedSecrets(folder: string): readonly string[] {
+  try {
+    const listed = execFileSync('git', ['ls-files', 'secrets'], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
+    return listed
+      .toString()
+      .split('\n')
+      .filter((name) => name !== '')
+  } catch {
+    // Without git, or outside of a repository, nothing is tracked.
+    return []
+  }
+}
+
+/** Files of an installation are few; what its programs have written is not looked at. */
+function filesIn(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .filter((name) => !/^(secrets|data|\.git)\//.test(name))
+}
+
+function checkOptions(options: ResolvedOptions): readonly Finding[] {
+  const { jwt, origins, history, historyMaxMessages } = options
+  const when = (isWrong: boolean, ...problem: Problem): readonly Problem[] => (isWrong ? [problem] : [])
+  const rules = history.flatMap((rule) => parseHistoryRule(rule) ?? [])
+  const largest = Math.max(0, ...rules.map(({ maxMessages }) => maxMessages))
+  return [
+    ...verdict('tokens', 'they end, and are for this host alone', [
+      ...when(
+        jwt === undefined,
+        'everybody may connect without a token',
+        'Set jwt.secret, jwt.publicKey or jwt.jwksUrl.',
+      ),
+      ...when(jwt?.requireExp !== true, 'tokens without exp are valid for ever', 'Set jwt.requireExp.'),
+      ...when(jwt?.audience === undefined, 'tokens for other services are valid here', 'Set jwt.audience.'),
+      ...when(options.insecure, 'insecure is on', 'Remove it.'),
+    ]),
+    ...verdict('access', 'known pages, keys for operators, a proxy that is believed', [
+      ...when(origins.length === 0, 'no origin is named', 'Set origins to those of your pages.'),
+      ...when(
+        origins.some((origin) => ['*', 'null'].includes(origin)),
+        'any page may connect in the name of its user',
+        'Name the origins of your pages.',
+      ),
+      ...when(
+        options.apiKeys.length === 0,
+        'no API key: nobody can end a connection or revoke a token',
+        'Set apiKeys by a file.',
+      ),
+      ...when(
+        options.trustedProxies.length === 0,
+        'limits and logs see the proxy instead of the client',
+        'Set trustedProxies.',
+      ),
+      ...when(options.adminPort === undefined, 'metrics are on the public port', 'Set adminPort.'),
+      ...when(options.demo, 'the demo page is public', 'Remove demo.'),
+    ]),
+    ...verdict('limits', 'connections and publishes have limits', [
+      ...when(
+        options.maxConnections === 0,
+        'as many connections as descriptors: memory ends first',
+        'Set maxConnections.',
+      ),
+      ...when(
+        options.maxPublishesPerSecond === undefined,
+        'a client publishes as fast as it can',
+        'Set maxPublishesPerSecond.',
+      ),
+      ...when(
+        options.maxPublishBytesPerSecond === undefined,
+        'a client publishes as much as it can',
+        'Set maxPublishBytesPerSecond.',
+      ),
+    ]),
+    ...verdict('history', 'clients that were away get what they missed', [
+      ...when(rules.length === 0, 'there is no history: every reconnect is a gap', 'Set history.'),
+      ...when(
+        largest > historyMaxMessages,
+        `a rule keeps ${largest} messages, and the log ${historyMaxMessages}`,
+        'Raise historyMaxMessages above the rule.',
+      ),
+    ]),
+    ...verdict('audit', 'who connected and was refused is written down', [
+      ...when(options.auditLog === 'off', 'nobody will know who connected', 'Set auditLog.'),
+      ...when(
+        ['trace', 'debug', 'silent'].includes(options.logLevel),
+        `logLevel is ${options.logLevel}`,
+        'Set info or warn.',
+      ),
+    ]),
+    ...warningsOf(options).map((text) => warning('options', text, 'docs/configuration.md says more.')),
+  ]
+}
+
+/** The checks of the proxy after which a node gets nobody. */
+const CHECKS = 2
+
+function checkTimes({ kind, unit, text }: ProductionFolder, options: ResolvedOptions): readonly Finding[] {
+  const intervalS = kind === 'helm' ? 2 : Number.parseFloat(lastCaddyValue(text('Caddyfile'), 'health_interval') ?? '0')
+  const key = { systemd: 'TimeoutStopSec', compose: 'stop_grace_period', helm: 'terminationGracePeriodSeconds' }[kind]
+  const stopMs = Number.parseFloat(lastValueOf(unit, key) ?? '0') * 1_000
+  const neededMs = options.drainDelayMs + options.drainTimeoutMs + STOP_GRACE_MS
+  const problems: Problem[] = []
+  if (options.drainDelayMs < CHECKS * intervalS * 1_000 || intervalS === 0)
+    problems.push([
+      `a node leaves after ${options.drainDelayMs} ms, and the proxy needs ${CHECKS * intervalS} s to notice`,
+      'Set drainDelayMs above twice the interval of its checks (health_interval).',
+    ])
+  if (stopMs < neededMs)
+    problems.push([`a node is killed after ${stopMs} ms, and its drain takes up to ${neededMs} ms`, `Raise ${key}.`])
+  return verdict('drain', 'the proxy notices a node that leaves, and its clients have time to go', problems)
+}
+
+function lastCaddyValue(text: string, name: string): string | undefined {
+  return new RegExp(`^\\s*${name} (\\S+)$`, 'm').exec(text)?.[1]
+}
+
+/** Log, broker, listening sockets, and connections that are refused. */
+const OTHER_FILES = 500
+
+function checkDescriptors(
+  { kind, unit, text }: ProductionFolder,
+  { maxConnections }: ResolvedOptions,
+): readonly Finding[] {
+  if (kind === 'helm') return [skipped('descriptors', 'the nodes of Kubernetes set their number')]
+  const key = kind === 'systemd' ? 'LimitNOFILE' : 'nofile'
+  const proxy = kind === 'systemd' ? text('systemd/webmq-proxy.service') : unit
+  const problems: Problem[] = []
+  for (const [whose, from, needed] of [
+    ['a node', unit, maxConnections + OTHER_FILES],
+    ['the proxy', proxy, 2 * maxConnections + OTHER_FILES],
+  ] as const) {
+    const limit = Number(lastValueOf(from, key) ?? 0)
+    if (limit < needed) problems.push([`${whose} may open ${limit} files and needs ${needed}`, `Raise ${key}.`])
+  }
+  return verdict('descriptors', 'each connection has one', problems)
+}
+
+interface Line {
+  readonly check: string
+  readonly file: string
+  readonly holds: RegExp
+  readonly text: string
+  readonly advice: string
+}
+
+const line = (check: string, file: string, holds: RegExp, text: string, advice: string): Line => ({
+  check,
+  file,
+  holds,
+  text,
+  advice,
+})
+
+const BROKER_LINES: readonly Line[] = [
+  line('persistence', 'redis.conf', /^appendonly yes$/m, 'Redis has what it took only in its memory', 'appendonly yes'),
+  line(
+    'persistence',
+    'redis.conf',
+    /^appendfsync always$/m,
+    'Redis acknowledges what is not on its disk yet',
+    'appendfsync always',
+  ),
+  line(
+    'persistence',
+    'redis.conf',
+    /^maxmemory-policy noeviction$/m,
+    'Redis removes the log when its memory is full',
+    'maxmemory-policy noeviction',
+  ),
+  line('persistence', 'redis.conf', /^maxmemory [1-9]/m, 'Redis takes all memory of the machine', 'maxmemory 1gb'),
+  line(
+    'persistence',
+    'secrets/redis-password.conf',
+    /^requirepass \S{16}/m,
+    'Redis has no password, or a short one',
+    'requirepass and 16 characters or more',
+  ),
+]
+
+const RULES_ADVICE = 'The rules of deploy/prometheus/webmq.rules.yml.'
+
+const MONITORING_LINES: readonly Line[] = [
+  line(
+    'alerts',
+    'prometheus/prometheus.yml',
+    /^ *- "?webmq\.rules\.yml"?$/m,
+    'Prometheus does not load the rules of WebMQ',
+    'rule_files: [webmq.rules.yml]',
+  ),
+  line(
+    'alerts',
+    'prometheus/prometheus.yml',
+    /^ *- targets: \["[\w.-]+:9093"\]$/m,
+    'Prometheus tells no Alertmanager',
+    'alerting.alertmanagers with its address',
+  ),
+  line(
+    'alerts',
+    'prometheus/webmq.rules.yml',
+    /^ *- alert: WebMQBrokerDown$/m,
+    'the rules are not those of WebMQ',
+    RULES_ADVICE,
+  ),
+  line(
+    'alerts',
+    'prometheus/alertmanager.yml',
+    /^ *group_by: \[alertname\]$/m,
+    'one outage is a message for each node',
+    'group_by: [alertname]',
+  ),
+  line(
+    'nodes',
+    'prometheus/prometheus.yml',
+    /targets: \[("[^"]+", *){2}"[^"]+"\]/,
+    'Prometheus does not watch three nodes',
+    'the admin ports of all nodes',
+  ),
+]
+
+const PROXY_LINES: readonly Line[] = [
+  line(
+    'proxy',
+    'Caddyfile',
+    /^\s*@operators path \/metrics .*\n\s*respond @operators 404$/m,
+    'the proxy forwards /metrics',
+    'respond @operators 404',
+  ),
+  line(
+    'proxy',
+    'Caddyfile',
+    /^\s*health_uri \/ready$/m,
+    'the proxy sends clients to nodes that are not ready',
+    'health_uri /ready',
+  ),
+  line(
+    'proxy',
+    'Caddyfile',
+    /^\s*header Strict-Transport-Security /m,
+    'browsers may come without TLS',
+    'header Strict-Transport-Security "max-age=31536000"',
+  ),
+  line('proxy', 'Caddyfile', /^[\w.-]+ \{$/m, 'the proxy serves no name by TLS', 'the host name alone before the {'),
+  line(
+    'nodes',
+    'Caddyfile',
+    /^\s*reverse_proxy( \S+:\d+){3,} \{$/m,
+    'the proxy has fewer than three nodes',
+    'the addresses of all nodes behind reverse_proxy',
+  ),
+]
+
+const OF_KIND: Readonly<Record<ProductionFolder['kind'], readonly Line[]>> = {
+  systemd: [
+    ...PROXY_LINES,
+    ...MONITORING_LINES,
+    line(
+      'nodes',
+      'systemd/webmq.target',
+      /^Wants=(webmq@\d+\.service ?){3,}$/m,
+      'fewer than three nodes are started',
+      'Wants=webmq@1.service webmq@2.service webmq@3.service',
+    ),
+    line(
+      'nodes',
+      'systemd/webmq@.service',
+      /^Restart=(always|on-failure)$/m,
+      'a node that crashes stays away',
+      'Restart=always',
+    ),
+  ],
+  compose: [...PROXY_LINES, ...MONITORING_LINES],
+  helm: [
+    line('nodes', 'values.yaml', /^replicas: ([3-9]|\d{2,})$/m, 'fewer than three nodes are started', 'replicas: 3'),
+    line('proxy', 'values.yaml', /^ {2}tlsSecret: [\w-]+$/m, 'the Ingress has no TLS', 'tlsSecret: webmq-tls'),
+    line('alerts', 'alerts.yaml', /^ *- alert: WebMQBrokerDown$/m, 'the rules are not those of WebMQ', RULES_ADVICE),
+    line(
+      'alerts',
+      'alerts.yaml',
+      /^ *groupBy: \[alertname\]$/m,
+      'one outage is a message for each node',
+      'groupBy: [alertname]',
+    ),
+  ],
+}
+
+const HOLDS: Readonly<Record<string, string>> = {
+  persistence: 'the broker keeps what it has acknowledged',
+  alerts: 'the rules are loaded, and an outage is one message',
+  proxy: 'it asks whether nodes are ready, and forwards no metrics',
+  nodes: 'three of them, known to proxy and Prometheus',
+}
+
+/** Looks for the lines that make an installation safe. What is absent is a mistake, whatever stands in its place. */
+function checkLines({ kind, text }: ProductionFolder): readonly Finding[] {
+  const lines = [...BROKER_LINES.filter(({ file }) => text(file) !== ''), ...OF_KIND[kind]]
+  const checks = [...new Set(lines.map(({ check }) => check))]
+  return checks.flatMap((check) => {
+    const broken = lines.filter((each) => each.check === check && !each.holds.test(text(each.file)))
+    return verdict(
+      check,
+      HOLDS[check] ?? '',
+      broken.map((each) => [each.text, `${each.file}: ${each.advice}`]),
+    )
+  })
+}
+
+function checkReceiver({ kind, text }: ProductionFolder): readonly Finding[] {
+  if (/^\s+\w+(_configs|Configs):$/m.test(text(kind === 'helm' ? 'alerts.yaml' : 'prometheus/alertmanager.yml')))
+    return []
+  return [
+    warning(
+      'alerts',
+      'Alertmanager tells nobody',
+      'webmq-server init --alerts URL, or a receiver in prometheus/alertmanager.yml.',
+    ),
+  ]
+}

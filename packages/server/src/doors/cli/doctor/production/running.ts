@@ -1,0 +1,161 @@
+import { connect } from 'node:net'
+import { ask, checkClock, jsonOf } from '../health.js'
+import { type DoctorTarget, type Finding, failure, inTime, ok, parseServerUrl, skipped, whyOf } from '../target.js'
+import type { ProductionFolder } from './folder.js'
+
+const PROMETHEUS = 'http://127.0.0.1:9090'
+const NODE_COUNT = 3
+
+/** What the programs of the installation say of themselves, where this machine reaches them. */
+export async function checkRunning(folder: ProductionFolder, timeoutMs: number): Promise<readonly Finding[]> {
+  const at = (url: string): DoctorTarget => ({
+    ...parseServerUrl(url),
+    ...{ origin: undefined, token: undefined, ca: undefined, idleMs: undefined, timeoutMs },
+  })
+  const [, addresses = ''] =
+    /- targets: \[(.*)\]/.exec(folder.text('prometheus/prometheus.yml').split('job_name: webmq')[1] ?? '') ?? []
+  const nodes =
+    folder.kind === 'systemd' ? [...addresses.matchAll(/"([^"]+)"/g)].map(([, place]) => `http://${place}`) : []
+  const findings = await Promise.all([
+    ...nodes.map((url) => checkNode(at(url), folder)),
+    ...(nodes[0] === undefined ? [] : [checkCluster(at(nodes[0]), folder)]),
+    checkPrometheus(at(PROMETHEUS), folder),
+    checkRedis(folder, timeoutMs),
+  ])
+  return findings.flat()
+}
+
+async function checkNode(target: DoctorTarget, { options }: ProductionFolder): Promise<readonly Finding[]> {
+  const check = `node ${target.port}`
+  try {
+    const sentMs = Date.now()
+    const ready = await ask(target, '/ready')
+    const { status } = jsonOf(ready)
+    const clock = checkClock(ready.headers.date, (sentMs + Date.now()) / 2)
+    const metrics = await ask(target, '/metrics')
+    const [, files = '0'] = /^process_max_fds (\S+)$/m.exec(metrics.body) ?? []
+    const findings: Finding[] = clock.status === 'ok' ? [] : [{ ...clock, check }]
+    if (ready.status !== 200) findings.push(failure(check, `it is not ready: ${String(status)}`, 'Look at its log.'))
+    if (Number(files) <= (options?.maxConnections ?? 0))
+      findings.push(
+        failure(
+          check,
+          `it may open ${files} files, fewer than maxConnections`,
+          'Restart it with the limit of its unit.',
+        ),
+      )
+    if (/^webmq_broker_status\{[^}]*status="up"[^}]*\} 0$/m.test(metrics.body))
+      findings.push(failure(check, 'its broker is away or full', 'Look at broker in /ready, and at the log.'))
+    return findings.length > 0 ? findings : [ok(check, `it is ready, and may open ${files} files`)]
+  } catch (error) {
+    return [failure(check, `its admin port does not answer (${whyOf(error)})`, 'Start the node, and look at its log.')]
+  }
+}
+
+async function checkCluster(target: DoctorTarget, folder: ProductionFolder): Promise<readonly Finding[]> {
+  try {
+    const anonymous = await ask(target, '/api/info')
+    if (anonymous.status === 200)
+      return [failure('cluster', 'the admin port answers operators without an API key', 'Set apiKeys by a file.')]
+    const answer = await ask(target, '/api/info', { authorization: `Bearer ${folder.secret('api-key')}` })
+    if (answer.status !== 200)
+      return [
+        failure(
+          'cluster',
+          `the API key of the folder gets ${answer.status}`,
+          'The nodes have another key: restart them.',
+        ),
+      ]
+    const { nodes, missing } = jsonOf(answer)
+    const count = Array.isArray(nodes) ? nodes.length : 0
+    const silent = Array.isArray(missing) ? missing.length : 0
+    if (count >= NODE_COUNT && silent === 0) return [ok('cluster', `${count} nodes see each other`)]
+    const advice = 'Start the others; give all the same broker and namespace.'
+    return [failure('cluster', `a node sees ${count} nodes, itself included, and ${silent} do not answer`, advice)]
+  } catch (error) {
+    return [failure('cluster', `no node answers (${whyOf(error)})`, 'Start the nodes.')]
+  }
+}
+
+async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionFolder): Promise<readonly Finding[]> {
+  const wanted = [...text('prometheus/webmq.rules.yml').matchAll(/- alert:/g)].length
+  try {
+    const rules = await ask(target, '/api/v1/rules?type=alert')
+    const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent('sum(up{job="webmq"})')}`)
+    const loaded = rules.body.match(/"name":"WebMQ\w+"/g)?.length ?? 0
+    const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
+    const findings: Finding[] = []
+    if (loaded < wanted)
+      findings.push(
+        failure('monitoring', `Prometheus has ${loaded} of the ${wanted} alerts`, 'Look at rule_files, and reload it.'),
+      )
+    if (up < NODE_COUNT)
+      findings.push(
+        failure(
+          'monitoring',
+          `Prometheus reaches ${up} of ${NODE_COUNT} nodes`,
+          'Compare its targets with the admin ports.',
+        ),
+      )
+    return findings.length > 0 ? findings : [ok('monitoring', `${loaded} alerts, ${up} nodes`)]
+  } catch (error) {
+    const reason = `Prometheus does not answer at ${PROMETHEUS} (${whyOf(error)})`
+    return [kind === 'helm' ? skipped('monitoring', reason) : failure('monitoring', reason, 'Start it.')]
+  }
+}
+
+/** What Redis must say, whatever stands in its file. */
+const REDIS: Readonly<Record<string, string>> = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'maxmemory-policy': 'noeviction',
+}
+
+/** Asks Redis for the settings that it runs with. Only where it is on this machine. */
+async function checkRedis({ kind, secret }: ProductionFolder, timeoutMs: number): Promise<readonly Finding[]> {
+  const address = secret('broker')
+  if (kind !== 'systemd' || !address.startsWith('redis:')) return []
+  const { hostname, port, password } = new URL(address)
+  try {
+    const names = Object.keys(REDIS)
+    const asked = [
+      `AUTH ${decodeURIComponent(password)}`,
+      ...names.map((name) => `CONFIG GET ${name}`),
+      'INFO persistence',
+      'QUIT',
+    ]
+    const answer = await inTime(talk(hostname, Number(port || 6379), `${asked.join('\r\n')}\r\n`), timeoutMs)
+    if (!answer.startsWith('+OK'))
+      return [failure('redis', 'it refuses the password of secrets/broker', 'Restart it after a change.')]
+    const wrong = names.filter(
+      (name) => !answer.includes(`\r\n${name}\r\n$${REDIS[name]?.length}\r\n${REDIS[name]}\r\n`),
+    )
+    if (/aof_last_write_status:err/.test(answer)) wrong.push('aof_last_write_status')
+    if (wrong.length === 0) return [ok('redis', 'it runs with the settings of its file')]
+    return [
+      failure(
+        'redis',
+        `it runs with another ${wrong.join(', ')}`,
+        'Restart it with redis.conf; CONFIG SET has changed it.',
+      ),
+    ]
+  } catch (error) {
+    return [failure('redis', `it does not answer (${whyOf(error)})`, 'Start it, and look at its log.')]
+  }
+}
+
+const MAX_ANSWER_CHARS = 65_536
+
+function talk(host: string, port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect(port, host, () => socket.write(text))
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      answer = (answer + part).slice(0, MAX_ANSWER_CHARS)
+    })
+    socket
+      .on('error', reject)
+      .on('end', () => socket.end())
+      .on('close', () => resolve(answer))
+  })
+}

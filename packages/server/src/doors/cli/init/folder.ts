@@ -1,0 +1,153 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { invalidOption } from '../../../kernel/base/invalid-option.js'
+import { codeOf } from '../../../kernel/base/reason.js'
+import { note, type Terminal } from '../terminal.js'
+import { type InitFlags, type Installation, installationOf, type Kind, type Values } from './values.js'
+
+const TEMPLATES = fileURLToPath(new URL('../../../../templates', import.meta.url))
+const DEPLOY = path.join(TEMPLATES, 'deploy')
+
+/** Folders of templates; a file of each has its place in the installation. `machines`: where a proxy of ours runs. */
+const LAYERS: Readonly<Record<Kind, readonly string[]>> = {
+  systemd: ['all', 'machines', 'systemd'],
+  compose: ['all', 'machines', 'image', 'compose'],
+  helm: ['all', 'image', 'helm'],
+}
+
+/** What installations have of `deploy/` of the repository, as it is there: in the package a copy, made by the build. */
+const OF_DEPLOY: Readonly<Record<Kind, readonly (readonly [to: string, from: string])[]>> = {
+  systemd: [
+    ['prometheus/webmq.rules.yml', 'prometheus/webmq.rules.yml'],
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['systemd/webmq@.service', 'systemd/webmq.service'],
+  ],
+  compose: [
+    ['prometheus/webmq.rules.yml', 'prometheus/webmq.rules.yml'],
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['image/defaults.json', 'image/defaults.json'],
+    ['image/healthy.sh', 'image/healthy.sh'],
+  ],
+  helm: [
+    ['grafana/boards/webmq.json', 'grafana/webmq.json'],
+    ['image/defaults.json', 'image/defaults.json'],
+    ['image/healthy.sh', 'image/healthy.sh'],
+    ['chart', 'helm'],
+  ],
+}
+
+const SECRETS = 'secrets'
+/** A folder that only its owner enters, with files that only its owner reads. */
+const SECRET_FOLDER_MODE = 0o700
+const SECRET_MODE = 0o600
+const MODE = 0o644
+
+/**
+ * Writes an installation into a folder, and says what to do next.
+ * @throws {WebMQError} `E_OPTION_INVALID`: a flag is not allowed, a file is there already, or one cannot be written.
+ */
+export function writeFolder(kind: string, folderText: string, flags: InitFlags, terminal: Terminal): void {
+  const kept = (name: string, folder: string) => {
+    const file = path.join(folder, SECRETS, name)
+    return flags.force === true && existsSync(file) ? readFileSync(file, 'utf8') : undefined
+  }
+  const installation = installationOf(kind, folderText, flags, terminal.env, kept)
+  const { folder, secrets } = installation
+  const files = filesOf(installation)
+  const names = [...files.keys(), ...[...secrets.keys()].map((name) => `${SECRETS}/${name}`)]
+  const there = names.filter((name) => existsSync(path.join(folder, name)))
+  if (there.length > 0 && flags.force !== true) {
+    const more = there.length > 3 ? ` and ${there.length - 3} more` : ''
+    throw invalidOption(
+      `${folder} has ${there.slice(0, 3).join(', ')}${more} already; take another folder, or --force, which keeps secrets`,
+    )
+  }
+  try {
+    for (const [name, text] of files) write(path.join(folder, name), text, MODE)
+    mkdirSync(path.join(folder, SECRETS), { recursive: true })
+    chmodSync(path.join(folder, SECRETS), SECRET_FOLDER_MODE)
+    for (const [name, text] of secrets) write(path.join(folder, SECRETS, name), `${text.trim()}\n`, SECRET_MODE)
+    if (installation.kind === 'compose') giveToUser(folder, installation.values.USER ?? '')
+  } catch (cause) {
+    throw invalidOption(`cannot write ${folder}: ${codeOf(cause)}`, cause)
+  }
+  note(
+    `wrote ${names.length} files to ${folder}; ${path.join(folder, 'README.md')} has the commands that start it`,
+    terminal,
+  )
+}
+
+/** The texts of an installation by their paths, without its secrets. */
+export function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
+  const files = new Map<string, string>()
+  const rules = { RULES: indented(readFileSync(path.join(DEPLOY, 'prometheus/webmq.rules.yml'), 'utf8')) }
+  for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {
+    const root = path.join(TEMPLATES, layer)
+    for (const name of existsSync(root) ? filesIn(root) : []) {
+      files.set(targetOf(name), filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name))
+    }
+  }
+  for (const [to, from] of OF_DEPLOY[kind]) {
+    const root = path.join(DEPLOY, from)
+    for (const name of statSync(root).isFile() ? [''] : filesIn(root))
+      files.set(path.join(to, name), readFileSync(path.join(root, name), 'utf8'))
+  }
+  return files
+}
+
+/** A document of YAML as the value of a member, without its comments at the front. */
+function indented(text: string): string {
+  return text
+    .slice(text.search(/^[^#]/m))
+    .trimEnd()
+    .replace(/^(?=.)/gm, '  ')
+}
+
+/** Containers run as this user: to it belong secrets and what they write. Only root can give files away, and needs to. */
+function giveToUser(folder: string, user: string): void {
+  if (process.getuid?.() !== 0) return
+  const [uid = 0, gid = 0] = user.split(':').map(Number)
+  for (const name of [SECRETS, 'data']) {
+    const root = path.join(folder, name)
+    chownSync(root, uid, gid)
+    for (const each of readdirSync(root, { recursive: true, encoding: 'utf8' }))
+      chownSync(path.join(root, each), uid, gid)
+  }
+}
+
+/** npm leaves out files named `.gitignore`. */
+function targetOf(name: string): string {
+  return name === 'gitignore' ? '.gitignore' : name
+}
+
+function filesIn(root: string): readonly string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+}
+
+/** Puts values for `@NAME@`; values may have such names, too. */
+function filled(text: string, values: Values, file: string): string {
+  return text.replace(/@([A-Z][A-Z_]*)@/g, (_, name: string) => {
+    const value = values[name]
+    if (value === undefined) throw new Error(`${file}: no value for @${name}@`)
+    return filled(value, values, file)
+  })
+}
+
+function write(file: string, text: string, mode: number): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, text, { mode })
+  // The mode of a file that is there stays, and the umask narrows a new one.
+  chmodSync(file, mode)
+}

@@ -1,0 +1,314 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { checkFiles } from '../../src/doors/cli/doctor/production/files.js'
+import { readFolder } from '../../src/doors/cli/doctor/production/folder.js'
+import { runInProcess } from './in-process.js'
+
+const HOST = 'chat.example.org'
+const ALERTS = ['--alerts', 'https://hooks.example.org/alerts']
+
+let base: string
+beforeAll(() => {
+  base = mkdtempSync(join(tmpdir(), 'webmq-init-'))
+})
+afterAll(() => rmSync(base, { recursive: true }))
+
+const init = (kind: string, name: string, ...more: string[]) =>
+  runInProcess(['init', kind, join(base, name), '--host', HOST, ...ALERTS, ...more])
+
+const problemsOf = (folder: string) =>
+  checkFiles(readFolder(folder)).filter(({ status }) => status === 'fail' || status === 'warn')
+
+describe('webmq-server init', () => {
+  it.each([
+    ['a kind that there is not', ['init', 'swarm', '--host', HOST], 'compose, systemd, helm'],
+    ['no host', ['init', 'systemd'], '--host'],
+    ['a URL as the host', ['init', 'systemd', '--host', 'https://a.example/'], 'without scheme and path'],
+    ['an address as the host', ['init', 'systemd', '--host', '203.0.113.7'], 'certificates are for names'],
+    ['another broker', ['init', 'compose', '--host', HOST, '--broker', 'redi'], 'did you mean redis'],
+    ['any origin', ['init', 'compose', '--host', HOST, '--origin', '*'], 'is not an origin'],
+    ['a certificate without its key', ['init', 'systemd', '--host', HOST, '--cert', 'a.pem'], 'give both'],
+    [
+      'a file that is no certificate',
+      ['init', 'systemd', '--host', HOST, '--cert', import.meta.filename, '--key', import.meta.filename],
+      'is not PEM',
+    ],
+    ['a webhook that is no URL', ['init', 'systemd', '--host', HOST, '--alerts', 'me'], 'is not a URL'],
+    ['a home, which services do not see', ['init', 'systemd', '/root/webmq', '--host', HOST], '/etc/webmq'],
+    ['a path with a space', ['init', 'systemd', '/tmp/a b', '--host', HOST], '/etc/webmq'],
+  ])('refuses %s with exit code 2, and writes nothing', async (_, args, text) => {
+    const target = args.some((arg) => arg.startsWith('/'))
+      ? args
+      : [...args.slice(0, 2), join(base, 'none'), ...args.slice(2)]
+    const { exitCode, stderr } = await runInProcess(target)
+    expect(stderr).toContain(text)
+    expect(exitCode).toBe(2)
+    expect(existsSync(join(base, 'none'))).toBe(false)
+  })
+
+  it('replaces no file, unless it is told to, and then keeps the secrets', async () => {
+    const folder = join(base, 'twice')
+    expect(await init('systemd', 'twice')).toMatchObject({ exitCode: 0, stdout: '' })
+    const secretsOf = () =>
+      readdirSync(join(folder, 'secrets')).map((name) => readFileSync(join(folder, 'secrets', name), 'utf8'))
+    const before = secretsOf()
+    writeFileSync(join(folder, 'webmq.json'), '{}')
+    const again = await init('systemd', 'twice')
+    expect(again).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('already') })
+    expect(readFileSync(join(folder, 'webmq.json'), 'utf8')).toBe('{}')
+    expect(await init('systemd', 'twice', '--force')).toMatchObject({ exitCode: 0 })
+    expect(readFileSync(join(folder, 'webmq.json'), 'utf8')).toContain(HOST)
+    expect(secretsOf()).toEqual(before)
+    await init('systemd', 'other')
+    expect(readFileSync(join(base, 'other/secrets/jwt-secret'), 'utf8')).not.toBe(
+      readFileSync(join(folder, 'secrets/jwt-secret'), 'utf8'),
+    )
+  })
+
+  it('writes secrets that only their owner reads, and that git does not see', async () => {
+    await init('systemd', 'secret')
+    const folder = join(base, 'secret')
+    const modeOf = (name: string) => (statSync(join(folder, name)).mode & 0o777).toString(8)
+    expect(modeOf('secrets')).toBe('700')
+    const names = readdirSync(join(folder, 'secrets'))
+    expect(names).toContain('api-key')
+    for (const name of names) expect(modeOf(`secrets/${name}`), name).toBe('600')
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' })
+    git('init', '--quiet')
+    expect(git('status', '--porcelain', '--untracked-files=all')).not.toContain('secrets')
+  })
+})
+
+interface Mistake {
+  readonly name: string
+  readonly check: string
+  readonly file: string
+  readonly from?: string | RegExp
+  readonly to?: string
+  readonly mode?: number
+}
+
+/** One line each, as a tired operator would change it. */
+const MISTAKES: readonly Mistake[] = [
+  {
+    name: 'Redis syncs once per second',
+    check: 'persistence',
+    file: 'redis.conf',
+    from: 'appendfsync always',
+    to: 'appendfsync everysec',
+  },
+  {
+    name: 'Redis keeps nothing',
+    check: 'persistence',
+    file: 'redis.conf',
+    from: 'appendonly yes',
+    to: 'appendonly no',
+  },
+  {
+    name: 'Redis forgets when it is full',
+    check: 'persistence',
+    file: 'redis.conf',
+    from: 'noeviction',
+    to: 'allkeys-lru',
+  },
+  {
+    name: 'tokens without exp',
+    check: 'tokens',
+    file: 'webmq.json',
+    from: '"requireExp": true',
+    to: '"requireExp": false',
+  },
+  { name: 'tokens of others', check: 'tokens', file: 'webmq.json', from: /"audience".*\n/, to: '\n' },
+  { name: 'pages of all', check: 'access', file: 'webmq.json', from: /"origins".*/, to: '"origins": ["*"],' },
+  { name: 'no limit of publishes', check: 'limits', file: 'webmq.json', from: /"maxPublishesPerSecond".*/, to: '' },
+  {
+    name: 'a log smaller than its rule',
+    check: 'history',
+    file: 'webmq.json',
+    from: /"historyMaxMessages".*/,
+    to: '"historyMaxMessages": 500,',
+  },
+  {
+    name: 'no time for the proxy',
+    check: 'drain',
+    file: 'webmq.json',
+    from: '"drainDelayMs": "5s"',
+    to: '"drainDelayMs": "1s"',
+  },
+  { name: 'no audit log', check: 'audit', file: 'webmq.json', from: '"auditLog": "stderr"', to: '"auditLog": "off"' },
+  {
+    name: 'an option that there is not',
+    check: 'options',
+    file: 'webmq.json',
+    from: '"auditLevel"',
+    to: '"auditLevels"',
+  },
+  { name: 'everybody reads the API key', check: 'secrets', file: 'secrets/api-key', mode: 0o644 },
+  { name: 'secrets in git', check: 'secrets', file: '.gitignore', from: '/secrets/', to: '' },
+]
+
+/** Of a proxy and a Prometheus of ours. */
+const OF_MACHINES: readonly Mistake[] = [
+  {
+    name: 'a rule file that is not loaded',
+    check: 'alerts',
+    file: 'prometheus/prometheus.yml',
+    from: 'webmq.rules.yml',
+    to: 'rules.yml',
+  },
+  {
+    name: 'an alert for each node',
+    check: 'alerts',
+    file: 'prometheus/alertmanager.yml',
+    from: '[alertname]',
+    to: '[alertname, instance]',
+  },
+  { name: 'metrics for all', check: 'proxy', file: 'Caddyfile', from: 'respond @operators 404', to: '' },
+  {
+    name: 'clients for nodes that leave',
+    check: 'proxy',
+    file: 'Caddyfile',
+    from: 'health_uri /ready',
+    to: 'health_uri /health',
+  },
+]
+
+const OF_KIND: Readonly<Record<string, readonly Mistake[]>> = {
+  compose: [
+    ...OF_MACHINES,
+    { name: 'few descriptors', check: 'descriptors', file: 'compose.yaml', from: /nofile: 65536/g, to: 'nofile: 1024' },
+    {
+      name: 'killed while it drains',
+      check: 'drain',
+      file: 'compose.yaml',
+      from: 'stop_grace_period: 35s',
+      to: 'stop_grace_period: 10s',
+    },
+    { name: 'two nodes behind the proxy', check: 'nodes', file: 'Caddyfile', from: ' node-3:8080', to: '' },
+    {
+      name: 'the password in the file',
+      check: 'secrets',
+      file: 'broker.yaml',
+      from: '/run/secrets/redis-password.conf',
+      to: 'PASSWORD',
+    },
+  ],
+  helm: [
+    {
+      name: 'killed while it drains',
+      check: 'drain',
+      file: 'values.yaml',
+      from: 'replicas: 3',
+      to: 'replicas: 3\nterminationGracePeriodSeconds: 10',
+    },
+    { name: 'two nodes', check: 'nodes', file: 'values.yaml', from: 'replicas: 3', to: 'replicas: 2' },
+    {
+      name: 'an alert for each node',
+      check: 'alerts',
+      file: 'alerts.yaml',
+      from: 'groupBy: [alertname]',
+      to: 'groupBy: [instance]',
+    },
+    { name: 'no TLS', check: 'proxy', file: 'values.yaml', from: 'tlsSecret: webmq-tls', to: 'tlsSecret: ""' },
+  ],
+  systemd: [
+    ...OF_MACHINES,
+    {
+      name: 'few descriptors',
+      check: 'descriptors',
+      file: 'systemd/webmq@.service.d/production.conf',
+      from: '[Service]',
+      to: '[Service]\nLimitNOFILE=1024',
+    },
+    {
+      name: 'killed while it drains',
+      check: 'drain',
+      file: 'systemd/webmq@.service',
+      from: /TimeoutStopSec=.*/,
+      to: 'TimeoutStopSec=10s',
+    },
+    { name: 'two nodes', check: 'nodes', file: 'systemd/webmq.target', from: ' webmq@3.service', to: '' },
+    {
+      name: 'a password in the unit',
+      check: 'options',
+      file: 'systemd/webmq@.service.d/production.conf',
+      from: 'WEBMQ_API_KEY_FILE=%d/api-key',
+      to: 'WEBMQ_API_KEY=hunter2',
+    },
+  ],
+}
+
+describe.each(Object.entries(OF_KIND))('doctor --production, a folder for %s', (kind, own) => {
+  const mistakes = [...MISTAKES, ...own]
+
+  beforeAll(async () => {
+    expect(await init(kind, kind)).toMatchObject({ exitCode: 0 })
+  })
+
+  it('has nothing to say about the folder as it was written', () => {
+    expect(problemsOf(join(base, kind))).toEqual([])
+  })
+
+  it('says that nobody is told of alerts, when nobody is', async () => {
+    await runInProcess(['init', kind, join(base, `${kind}-silent`), '--host', HOST])
+    expect(problemsOf(join(base, `${kind}-silent`))).toMatchObject([{ check: 'alerts', status: 'warn' }])
+  })
+
+  it(`finds each of ${mistakes.length} mistakes, and nothing else`, () => {
+    expect(mistakes.length).toBeGreaterThanOrEqual(12)
+    for (const { name, check, file, from, to, mode } of mistakes) {
+      const folder = join(base, `${kind}-mistake`)
+      cpSync(join(base, kind), folder, { recursive: true })
+      const path = join(folder, file)
+      if (mode !== undefined) chmodSync(path, mode)
+      if (from !== undefined) {
+        const before = readFileSync(path, 'utf8')
+        const password = readFileSync(join(folder, 'secrets/broker-password'), 'utf8').trim()
+        writeFileSync(path, before.replace(from, (to ?? '').replace('PASSWORD', password)))
+        expect(readFileSync(path, 'utf8'), name).not.toBe(before)
+      }
+      const found = problemsOf(folder)
+      rmSync(folder, { recursive: true })
+      expect(new Set(found.map((each) => each.check)), name).toEqual(new Set([check]))
+      expect(
+        found.map(({ status }) => status),
+        name,
+      ).toEqual(found.map(() => 'fail'))
+    }
+  })
+})
+
+describe('the kinds of installations', () => {
+  it('give their nodes the same values, but for addresses and secrets', async () => {
+    const values = []
+    for (const kind of Object.keys(OF_KIND)) {
+      await init(kind, `same-${kind}`)
+      const { options, defect } = readFolder(join(base, `same-${kind}`))
+      expect(defect).toBeUndefined()
+      const { host, port, adminHost, adminPort, broker, jwt, apiKeys, ...same } = options ?? fail(kind)
+      expect({ adminPort, apiKeys: apiKeys.length }, kind).toEqual({ adminPort: expect.any(Number), apiKeys: 1 })
+      expect([host, port, adminHost, broker].join(' '), kind).toMatch(/^\S+ \d+ \S+ redis:\/\/:\S{43}@[\w.-]+:6379$/)
+      values.push({ ...same, jwt: { ...jwt, secret: '' } })
+    }
+    const [one, ...others] = values
+    expect(one).toMatchObject({ maxConnections: 10_000, jwt: { requireExp: true, audience: HOST } })
+    for (const other of others) expect(other).toEqual(one)
+  })
+})
+
+function fail(what: string): never {
+  throw new Error(what)
+}

@@ -1,0 +1,7 @@
+export interface LiveMistake {
+  readonly name: string
+  /** The finding of `doctor --production` that names it. */
+  readonly check: string
+}
+
+export const MISTAKES: readonly LiveMistake[]
