@@ -46,7 +46,7 @@ const HELD: Readonly<Record<string, string>> = {
   'kernel/identity/access.ts answerCount': 'one',
   'kernel/identity/access.ts compiledGrants': 'ends with each identity; 256 answers each, 65,536 of all',
   'kernel/identity/token-verifier.ts judge': 'one',
-  'doors/in-process/api.ts validKey': 'one',
+  'doors/in-process/process-draft.ts validKey': 'one',
   'adapters/brokers/remote/pattern-index.ts NO_CHILDREN': 'constant',
   'kernel/ports/attributes.ts TEXT_NAMES': 'constant',
   'kernel/ports/inbound-check.ts validKeys': 'cleared with 8,192',

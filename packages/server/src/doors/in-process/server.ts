@@ -1,8 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import {
+  isErrorCode,
+  isGroup,
+  type PresenceMember,
+  validateKey,
+  validatePattern,
+  WebMQError,
+} from 'webmq-client/protocol'
 import { CertificateStore } from '../../features/certificates/store.js'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import { setLogLevel } from '../../kernel/base/logger.js'
+import { andThen } from '../../kernel/base/maybe-promise.js'
+import { parseJson } from '../../kernel/base/parse-json.js'
 import { NO_HOOK_COUNTS } from '../../kernel/identity/hook-port.js'
 import { TrustedProxies } from '../../kernel/identity/trusted-proxies.js'
 import { Emitter, type ServerEvents } from '../../kernel/node/emitter.js'
@@ -12,17 +22,28 @@ import type { ServerNode } from '../../kernel/node/node.js'
 import type { ServerParts } from '../../kernel/node/parts.js'
 import type { ServerStats } from '../../kernel/node/stats.js'
 import { VERSION } from '../../kernel/node/version.js'
+import { formatPosition } from '../../kernel/ports/position.js'
 import { isReserved } from '../../kernel/ports/reserved-keys.js'
 import type { TransportAddress } from '../../kernel/ports/transport.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../../kernel/publishing/publish-options.js'
+import { assertKeyWords } from '../../kernel/ports/word-limits.js'
+import {
+  type BatchMessage,
+  type PublishOptions,
+  type PublishResult,
+  resultOf,
+} from '../../kernel/publishing/publish-options.js'
+import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS } from '../../kernel/publishing/requests.js'
 import type { LocalHandler, LocalListenOptions, LocalSubscription } from '../../kernel/routing/local-listeners.js'
+import type { RoutedNode } from '../http/api/handlers/handler.js'
 import { createHttp, type ServerHttp } from '../http/create-http.js'
 import { metricsPage } from '../metrics/page.js'
 import type { MetricsSource } from '../metrics/table.js'
 import { planReload } from '../options/reload.js'
 import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/server-options.js'
-import { NodeApi } from './api.js'
-import type { HistoryQuery, HistoryResult } from './read-history.js'
+import { routedNode } from './http-node.js'
+import { LateSubscription } from './late-subscription.js'
+import { ProcessDraft } from './process-draft.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from './read-history.js'
 import type {
   ReloadResult,
   RequestOptions,
@@ -48,7 +69,7 @@ export class Server implements WebMQServer {
   readonly #http: ServerHttp
   readonly #lifecycle: Lifecycle
   /** Of the one node that a server has in its life. */
-  #api: NodeApi | undefined
+  #routedNode: RoutedNode | undefined
 
   constructor(parts: ServerParts) {
     this.#options = { ...parts.options }
@@ -65,7 +86,11 @@ export class Server implements WebMQServer {
       hooks,
       proxies,
       demo,
-      node: () => (this.#lifecycle.node === undefined ? undefined : this.#runningApi().http),
+      node: () => {
+        const { node } = this.#lifecycle
+        this.#routedNode ??= node && routedNode(node)
+        return node && this.#routedNode
+      },
       health: () => this.#lifecycle.health(),
       metrics: () => metricsPage(() => this.#metricsSource()),
       takeStream: (request, response) => this.#lifecycle.takeStream(request, response),
@@ -129,15 +154,24 @@ export class Server implements WebMQServer {
   }
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
-    return this.#runningApi().publish(key, payload, options)
+    const { parts, rooms } = this.#running
+    const { id, traceparent = parts.tracer?.active, ephemeral } = options
+    const draft = new ProcessDraft().fill({ key, payload, id, traceparent, ephemeral })
+    return andThen(rooms.publisher.publish(rooms.author, draft, draft.isBinary), resultOf)
   }
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
-    return this.#runningApi().publishBatch(messages)
+    const { publisher, author } = this.#running.rooms
+    const draft = new ProcessDraft()
+    const accepted = await publisher.publishAll(author, messages.length, (index) =>
+      draft.fill(messages[index] as BatchMessage),
+    )
+    return accepted.map(resultOf)
   }
 
   async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
-    return this.#runningApi().history(key, query)
+    const { rooms, parts } = this.#running
+    return readHistory(rooms.broker, key, query, parts.options)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
@@ -161,16 +195,40 @@ export class Server implements WebMQServer {
     return this.#subscribe(pattern, ({ rooms }) => rooms.features.queueGroups.join(listener, handler))
   }
 
-  async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
-    return this.#runningApi().request(key, payload, timeoutMs)
+  async request(key: string, payload: unknown, options: RequestOptions = {}): Promise<unknown> {
+    const { publisher, author } = this.#running.rooms
+    const { timeoutMs = DEFAULT_WITHIN_MS } = options
+    if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
+    }
+    const draft = new ProcessDraft().fill({ key, payload })
+    const taken = await publisher.request(author, draft, draft.isBinary, Math.ceil(timeoutMs))
+    const reply = await taken.reply
+    if (!reply.isError) return reply.isBinary ? reply.payload : parseJson(reply.payload)
+    const { code, message } = Object(parseJson(reply.payload)) as {
+      readonly code?: unknown
+      readonly message?: unknown
+    }
+    const known = typeof code === 'string' && isErrorCode(code) ? code : 'E_RESPONSE'
+    throw new WebMQError(known, typeof message === 'string' ? { message } : {})
   }
 
-  async stream(key: string, options: StreamOptions = {}): Promise<StreamWriter> {
-    return this.#runningApi().stream(key, options)
+  async stream(key: string, { meta }: StreamOptions = {}): Promise<StreamWriter> {
+    const { features, author } = this.#running.rooms
+    return features.streams.begin(author, key, meta, true)
   }
 
   async readStream(key: string): Promise<StreamContent> {
-    return this.#runningApi().readStream(key)
+    const { parts, rooms } = this.#running
+    const { features, author } = rooms
+    assertKeyWords(key, parts.options)
+    const { facts, whole, position } = await features.streams.read(key, false, author)
+    const { stream: id, status, isCut = false } = facts
+    const [meta, result] = [facts.meta, facts.result].map((json) =>
+      json === undefined ? undefined : parseJson(json.text),
+    )
+    const content = typeof whole === 'object' ? { bytes: copyBytes(whole) } : { text: whole ?? '' }
+    return { id, status, meta, result, isCut, position: formatPosition(position), ...content }
   }
 
   #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {
@@ -183,7 +241,9 @@ export class Server implements WebMQServer {
 
   async presence(key: string): Promise<readonly PresenceMember[]> {
     validateKey(key)
-    return this.#runningApi().presence(key)
+    const { parts, rooms } = this.#running
+    assertKeyWords(key, parts.options)
+    return rooms.features.presence.list(key)
   }
 
   reopenAuditLog(): void {
@@ -191,7 +251,7 @@ export class Server implements WebMQServer {
   }
 
   stats(): ServerStats {
-    const node = this.#assertRunning()
+    const node = this.#running
     const tls = this.#certificates?.stats()
     const { audit, hooks, webhook } = this.#parts
     return {
@@ -204,16 +264,11 @@ export class Server implements WebMQServer {
     }
   }
 
-  #assertRunning(): ServerNode {
+  /** @throws {WebMQError} `E_NOT_RUNNING` */
+  get #running(): ServerNode {
     const { node } = this.#lifecycle
     if (node === undefined) throw notRunning()
     return node
-  }
-
-  #runningApi(): NodeApi {
-    const node = this.#assertRunning()
-    this.#api ??= new NodeApi(node)
-    return this.#api
   }
 
   #metricsSource(): MetricsSource | undefined {
@@ -233,37 +288,4 @@ function assertLocalPattern(pattern: string): void {
 /** @throws {WebMQError} `E_OPTION_INVALID` */
 function assertGroup(group: string): void {
   if (!isGroup(group)) throw new WebMQError('E_OPTION_INVALID', { detail: `group: ${group}` })
-}
-
-/** A subscription in the process that may begin before its server runs. */
-class LateSubscription implements LocalSubscription {
-  readonly pattern: string
-  readonly ready: Promise<void>
-  #isWanted = true
-  #end: (() => void) | undefined
-
-  /** @param begin Begins it once the server runs, and resolves with a function that ends it. */
-  constructor(pattern: string, begin: Promise<() => Promise<() => void>>) {
-    this.pattern = pattern
-    this.ready = begin.then((begin) => this.#begin(begin))
-    // Callers may ignore `ready`; a rejection that nobody handles must not crash the process.
-    this.ready.catch(() => undefined)
-  }
-
-  close(): void {
-    this.#isWanted = false
-    this.#end?.()
-    this.#end = undefined
-  }
-
-  [Symbol.dispose](): void {
-    this.close()
-  }
-
-  async #begin(begin: () => Promise<() => void>): Promise<void> {
-    if (!this.#isWanted) return
-    const end = await begin()
-    if (this.#isWanted) this.#end = end
-    else end()
-  }
 }

@@ -2,8 +2,9 @@ import { isPosition, ownText, refusalOf, validateKey, validatePattern, WebMQErro
 import { parsePosition } from '../../kernel/ports/position.js'
 import { isReserved } from '../../kernel/ports/reserved-keys.js'
 import type { UpgradeRequest } from '../../kernel/ports/transport.js'
-import { assertKeyWords, assertPatternWords, isSearch, type WordLimits } from '../../kernel/ports/word-limits.js'
+import { assertKeyWords, assertPatternWords, isSearch } from '../../kernel/ports/word-limits.js'
 import type { RangeOptions } from '../../kernel/replay/replay.js'
+import type { SessionLimits } from '../../kernel/session/effective-limits.js'
 
 /** What a client asks for with an event stream. */
 export interface StreamRequest {
@@ -24,12 +25,6 @@ export interface StreamCursor {
   readonly length: number
 }
 
-/** Limits of {@link readStreamRequest}. */
-export interface StreamLimits extends WordLimits {
-  readonly maxListensPerConnection: number
-  readonly maxSearchListensPerConnection: number
-}
-
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rewind', 'meta', 'stream'])
 
@@ -41,7 +36,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rew
  */
 export function readStreamRequest(
   request: Pick<UpgradeRequest, 'query' | 'header'>,
-  limits: StreamLimits,
+  limits: SessionLimits,
 ): StreamRequest {
   const parameters = new URLSearchParams(request.query)
   for (const name of PARAMETERS) {
@@ -74,7 +69,7 @@ export function readStreamRequest(
 }
 
 /** @throws {WebMQError} `E_STREAM_ENDED` for a reader that has its end: a browser then asks no more. */
-function followRequest(key: string, lastEventId: string | undefined, limits: StreamLimits): StreamRequest {
+function followRequest(key: string, lastEventId: string | undefined, limits: SessionLimits): StreamRequest {
   validateKey(key)
   assertKeyWords(key, limits, refusalOf)
   if (isReserved(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })

@@ -1,5 +1,4 @@
 import { crc32 } from 'node:zlib'
-import { grownBytes } from './grown-bytes.js'
 import type { Piece } from './pieces.js'
 
 /** The content of a stream as bytes: text in UTF-8. */
@@ -25,6 +24,7 @@ interface Encodable {
   after(length: number): Piece | undefined
 }
 
+const LEAST_BYTES = 1_024
 const NO_BYTES = Buffer.alloc(0)
 const NOTHING: FoldBytes = {
   ...{ sequence: -1, length: 0, at: 0, checksum: 0 },
@@ -54,4 +54,19 @@ function encode({ length, buffer, at, checksum }: FoldBytes, fold: Encodable): F
     at: end,
     checksum: crc32(piece, checksum),
   }
+}
+
+/**
+ * Copies bytes behind the first `length` ones of a buffer, or of one with twice the room: so to add piece after piece costs
+ * O(bytes). Views of what is there stay as they are.
+ */
+function grownBytes(buffer: Buffer, length: number, added: Uint8Array): Buffer {
+  const end = length + added.length
+  let grown = buffer
+  if (end > buffer.length) {
+    grown = Buffer.allocUnsafeSlow(Math.max(LEAST_BYTES, 2 * end))
+    grown.set(buffer.subarray(0, length))
+  }
+  grown.set(added, length)
+  return grown
 }

@@ -1,4 +1,5 @@
-import { contains, matches } from 'webmq-client/protocol'
+import { contains } from 'webmq-client/protocol'
+import { KeyRules } from './key-rules.js'
 import { isReserved } from './reserved-keys.js'
 
 /** Bounds of {@link RetainRules}. */
@@ -9,29 +10,21 @@ export interface RetainLimits {
   readonly maxBytes: number
 }
 
-/** Keys whose rule is cached; a full cache is cleared. */
-const MAX_REMEMBERED_KEYS = 10_000
-
 /** Of which keys the last message is retained. */
 export class RetainRules {
   readonly patterns: readonly string[]
   readonly limits: RetainLimits
-  readonly #byKey = new Map<string, boolean>()
+  readonly #keys: KeyRules
 
   constructor(patterns: readonly string[], limits: RetainLimits) {
     this.patterns = patterns
     this.limits = limits
+    this.#keys = new KeyRules(patterns)
   }
 
   /** Whether the last message of the key is retained. Cost: one look-up for a cached key. */
   has(key: string): boolean {
-    if (this.patterns.length === 0) return false
-    const known = this.#byKey.get(key)
-    if (known !== undefined) return known
-    const isRetained = !isReserved(key) && this.patterns.some((pattern) => matches(pattern, key))
-    if (this.#byKey.size >= MAX_REMEMBERED_KEYS) this.#byKey.clear()
-    this.#byKey.set(key, isRetained)
-    return isRetained
+    return !isReserved(key) && this.#keys.covers(key)
   }
 
   /** Whether one rule retains every key that the pattern matches. */

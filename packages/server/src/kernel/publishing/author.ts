@@ -2,7 +2,8 @@ import { refusalOf } from 'webmq-client/protocol'
 import { type Actor, clientNameOf } from '../identity/actor.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
-import type { PublishLimits, RateGate, RateLimit } from './publish-rates.js'
+import { type PublishLimits, UNLIMITED } from './publish-rates.js'
+import type { RateGate, RateLimit } from './rate-gate.js'
 
 export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {
   readonly maxPayloadBytes: number
@@ -89,4 +90,9 @@ export function assertRoom({ connection, limits, pendingBytes }: Author, byteCou
   if (pendingBytes === 0 || pendingBytes + byteCount <= limits.maxPendingPublishBytes) return
   const whose = connection === undefined ? 'caller' : 'connection'
   throw refusalOf('E_BROKER_UNAVAILABLE', { detail: `too many messages of this ${whose} wait for the broker` })
+}
+
+/** What a publish of the author passes; absent without a session. */
+export function gateOf(author: Author): RateGate | undefined {
+  return author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { PublishRates, RateGate, type RateLimit } from './publish-rates.js'
+import { PublishRates } from './publish-rates.js'
+import { RateGate, type RateLimit } from './rate-gate.js'
 
 const UNLIMITED: RateLimit = { perSecond: undefined, bytesPerSecond: undefined, burstMs: 1_000 }
 const MESSAGES: RateLimit = { ...UNLIMITED, perSecond: 10 }

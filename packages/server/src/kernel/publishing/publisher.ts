@@ -1,51 +1,29 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
-import type { PublishTimings } from '../../features/observing/measuring/publish-timings.js'
-import { type Observer, observePublish } from '../../features/observing/observer.js'
-import { type Tracer, tracedPublish, withTraceparent } from '../../features/observing/tracing/tracer.js'
 import { copyBytes } from '../base/copy-bytes.js'
 import { deferred } from '../base/deferred.js'
-import { defined } from '../base/defined.js'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { HookPort } from '../identity/hook-port.js'
-import type { MessageAttributes } from '../ports/attributes.js'
-import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import type { Accepted, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { type Author, assertRoom } from './author.js'
-import {
-  type BatchDraft,
-  brokerMessageId,
-  bytesOf,
-  clientOwner,
-  type Draft,
-  outboundOf,
-  PENDING_OVERHEAD_BYTES,
-  refuseItem,
-} from './draft.js'
-import { type PublishRates, type RateGate, UNLIMITED } from './publish-rates.js'
+import { type Author, assertRoom, gateOf } from './author.js'
+import { type BatchDraft, bytesOf, type Draft, PENDING_OVERHEAD_BYTES, refuseItem } from './draft.js'
+import { Outgoing, type OutgoingContext } from './outgoing.js'
+import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Responders, TakenRequest } from './requests.js'
-import type { Stamps } from './stamps.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-export interface PublisherContext {
-  readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
+export interface PublisherContext extends OutgoingContext {
   /** Where publishers wait for a broker that is too slow. */
   readonly waitingRoom: Pick<WaitingRoom, 'isNeeded' | 'enter' | 'retryAfterMs'>
   readonly responders: Responders
-  /** Steps that all matches have taken, see {@link Author.matched}. */
-  readonly router: { readonly stepCount: number }
   /** Asks publishers without a session to wait. */
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */
   readonly hooks: Pick<HookPort, 'publish'> | undefined
   readonly rates: Pick<PublishRates, 'pass' | 'isPausing' | 'refusedByBroker' | 'unanswered' | 'assertFirst'>
-  readonly stamps: Pick<Stamps, 'of'>
-  /** Measures some of the publishes. */
-  readonly timings: Pick<PublishTimings, 'begin'>
-  readonly tracer: Pick<Tracer, 'publish'> | undefined
-  readonly observer: Observer | undefined
 }
 
 interface InTurn {
@@ -65,11 +43,13 @@ type Go<T> = (author: Author, draft: Draft, isBinary: boolean) => MaybePromise<T
  */
 export class Publisher {
   readonly #context: PublisherContext
+  readonly #outgoing: Outgoing
   readonly #send: Go<Accepted> = (author, draft, isBinary) =>
-    this.#sent(author, this.#outgoing(author, draft, isBinary), repeatIdOf(draft))
+    this.#outgoing.send(author, this.#outgoing.message(author, draft, isBinary), repeatIdOf(draft))
 
   constructor(context: PublisherContext) {
     this.#context = context
+    this.#outgoing = new Outgoing(context)
   }
 
   /**
@@ -107,7 +87,7 @@ export class Publisher {
       try {
         const draft = draftAt(index)
         this.#check(author, draft)
-        messages[index] = this.#outgoing(author, draft, draft.isBinary)
+        messages[index] = this.#outgoing.message(author, draft, draft.isBinary)
         byteCount += draft.payload.length
       } catch (error) {
         refuseItem(index, error)
@@ -116,7 +96,7 @@ export class Publisher {
     const pendingBytes = byteCount + count * PENDING_OVERHEAD_BYTES
     assertRoom(author, pendingBytes)
     this.#passRate(author, byteCount, count)
-    const send = (messages: readonly OutboundMessage[]) => this.#sentAll(author, messages, pendingBytes)
+    const send = (messages: readonly OutboundMessage[]) => this.#outgoing.sendAll(author, messages, pendingBytes)
     const sendInTurn = (messages: readonly OutboundMessage[]) =>
       this.#whenWritable(
         this.#mustWait(author)
@@ -128,7 +108,7 @@ export class Publisher {
     const approved = messages.map(async (message, index) => {
       try {
         const keep: Go<OutboundMessage> = (author, draft, isBinary) =>
-          draft === given ? message : this.#outgoing(author, draft, isBinary)
+          draft === given ? message : this.#outgoing.message(author, draft, isBinary)
         const given = draftAt(index)
         return await this.#approved(author, given, given.isBinary, given.ephemeral === true, keep)
       } catch (error) {
@@ -278,109 +258,6 @@ export class Publisher {
     })
   }
 
-  #outgoing(author: Author, draft: Draft, isBinary: boolean): OutboundMessage {
-    const { key, messageId: id, trace, echo, place } = draft
-    const { userId } = author
-    const owner = place !== undefined ? 'stream' : isTrusted(author) ? 'server' : clientOwner(userId)
-    const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
-    const publisher = echo === false ? author.connection : undefined
-    const connection = author.connection === undefined ? undefined : author
-    const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher, connection)
-    const stamped = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
-    const attributes = place === undefined ? stamped : { ...stamped, stream: place, ...streamAttributes(draft) }
-    const message = attributes === undefined ? plain : { ...plain, attributes }
-    return trace === undefined ? message : withTraceparent(message, trace)
-  }
-
-  #sent(author: Author, message: OutboundMessage, repeatId?: string): MaybePromise<Accepted> {
-    const { broker, observer, router, timings, tracer } = this.#context
-    const timing = timings.begin(message)
-    const traceparent = message.attributes?.traceparent
-    // Only a broker that delivers at once matches the key here. The messages of others are matched for nobody.
-    const stepCount = router.stepCount
-    const accepted =
-      traceparent === undefined ? broker.publish(message) : tracedPublish(broker, tracer, message, traceparent)
-    author.matched?.(router.stepCount - stepCount)
-    if (observer !== undefined) observePublish(observer, author, message, accepted)
-    if (!isPromise(accepted)) {
-      timing?.accepted()
-      return accepted
-    }
-    if (timing === undefined && isTrusted(author)) return accepted
-    const byteCount = message.payload.length + PENDING_OVERHEAD_BYTES
-    author.pendingBytes += byteCount
-    return accepted.then(
-      (accepted) => {
-        author.pendingBytes -= byteCount
-        timing?.accepted()
-        return accepted
-      },
-      (error: unknown) => {
-        author.pendingBytes -= byteCount
-        throw this.#againOf(author, repeatId, error)
-      },
-    )
-  }
-
-  /** A broker that does not answer in time may do so later: who would send the message again is told when. */
-  #againOf(author: Author, repeatId: string | undefined, error: unknown): unknown {
-    const gate = gateOf(author)
-    const isUnanswered = error instanceof WebMQError && error.code === 'E_TIMEOUT'
-    if (!isUnanswered || gate === undefined || repeatId === undefined || author.isClosed) return error
-    const { rates, waitingRoom } = this.#context
-    return rates.unanswered(gate, repeatId, error, () => waitingRoom.retryAfterMs(1))
-  }
-
-  /** Waits for all confirmations of a remote broker at once. */
-  #sentAll(
-    author: Author,
-    messages: readonly OutboundMessage[],
-    pendingBytes: number,
-  ): MaybePromise<readonly Accepted[]> {
-    const { broker } = this.#context
-    // A message with a trace has a span of its own, which ends with its own acknowledgement.
-    const isOneCall = messages.length > 1 && messages.every(({ attributes }) => attributes?.traceparent === undefined)
-    if (broker.publishBatch !== undefined && isOneCall) return this.#sentAtOnce(author, messages, pendingBytes)
-    const results = new Array<Accepted>(messages.length)
-    const waiting: Promise<unknown>[] = []
-    try {
-      for (let index = 0; index < messages.length; index++) {
-        const accepted = this.#sent(author, messages[index] as OutboundMessage)
-        if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = accepted)))
-        else results[index] = accepted
-      }
-    } catch (error) {
-      // Earlier messages may be on their way; their failures are awaited too.
-      waiting.push(Promise.reject(error))
-    }
-    return waiting.length > 0 ? Promise.all(waiting).then(() => results) : results
-  }
-
-  async #sentAtOnce(
-    author: Author,
-    messages: readonly OutboundMessage[],
-    pendingBytes: number,
-  ): Promise<readonly Accepted[]> {
-    const { observer, timings } = this.#context
-    const broker = this.#context.broker as Required<PublisherContext['broker']>
-    const timing = timings.begin(messages[0] as OutboundMessage)
-    const published = broker.publishBatch(messages)
-    if (observer?.published !== undefined) {
-      messages.forEach((message, index) => {
-        const own = published.then((all) => all[index] as Accepted)
-        observePublish(observer, author, message, own)
-      })
-    }
-    author.pendingBytes += pendingBytes
-    try {
-      const accepted = await published
-      timing?.accepted()
-      return accepted
-    } finally {
-      author.pendingBytes -= pendingBytes
-    }
-  }
-
   /** Delays the result while the transport asks publishers to wait. */
   #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
     const writable = this.#context.transport.writable?.()
@@ -400,15 +277,7 @@ async function answeredFirst(decided: Promise<void>): Promise<void> {
   await undefined
 }
 
-function gateOf(author: Author): RateGate | undefined {
-  return author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
-}
-
 /** The id under which its author sends it again when it is refused. */
 function repeatIdOf({ id, messageId, place }: Draft): string | undefined {
   return id === undefined && place === undefined ? undefined : messageId
-}
-
-function streamAttributes({ owner, checksum, isInterim }: Draft): MessageAttributes {
-  return defined({ owner, checksum, isInterim: isInterim === true ? isInterim : undefined })
 }

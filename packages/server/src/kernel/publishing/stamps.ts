@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { KeyRules } from '../patterns/key-rules.js'
 import type { MessageAttributes } from '../ports/attributes.js'
+import type { KeyRules } from '../ports/key-rules.js'
 
 /** Bytes of the name of a node's run: 11 characters of base64url. */
 const RUN_BYTES = 8

@@ -7,10 +7,10 @@ import {
   matches,
   type TextServerMessage,
 } from 'webmq-client/protocol'
-import type { KeyRules } from '../patterns/key-rules.js'
 import type { Route, Router } from '../patterns/router.js'
 import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
+import type { KeyRules } from '../ports/key-rules.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import { GapAnnouncer } from './gap-announcer.js'
 import type { LiveBuffers } from './live-buffers.js'

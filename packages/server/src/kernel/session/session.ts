@@ -14,7 +14,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/clie
 import type { Claims, Identity } from '../identity/index.js'
 import type { ConnectionId, FrameData } from '../ports/transport.js'
 import type { Author, Behind } from '../publishing/author.js'
-import type { RateGate, RateLimit } from '../publishing/publish-rates.js'
+import type { RateGate, RateLimit } from '../publishing/rate-gate.js'
 import { Listens } from '../routing/listens.js'
 import type { SessionLimits } from './effective-limits.js'
 import { createSessionId } from './id.js'

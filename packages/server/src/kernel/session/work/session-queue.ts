@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
-import { RateGate, type RateLimit } from '../../publishing/publish-rates.js'
+import { RateGate, type RateLimit } from '../../publishing/rate-gate.js'
 import type { Inbox } from '../inbox.js'
 import type { Pace } from './pace.js'
 
