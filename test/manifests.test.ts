@@ -210,30 +210,3 @@ function allows(range: string, version: string): boolean {
     })
   })
 }
-
-// An action runs with the rights of its job, and its tag may be moved to other code.
-describe('the workflows', () => {
-  const workflows = readdirSync(`${ROOT}.github/workflows`).map((file) => readText(`.github/workflows/${file}`))
-  const steps = workflows.flatMap((text) => text.split(/^ {6}- /m).slice(1))
-
-  it('take each action by the hash of its commit, and say which version that is', () => {
-    const actions = steps.flatMap((step) => /uses: (?!\.\/)(.*)/.exec(step)?.[1] ?? [])
-    expect(actions.length).toBeGreaterThan(10)
-    for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[\da-f]{40} # v\d+\.\d+\.\d+$/)
-  })
-
-  it('install programs of other registries in one version', () => {
-    const installed = steps.flatMap((step) =>
-      [...step.matchAll(/(?:pip"? install|tool:) (.*)/g)].map(([, names]) => names),
-    )
-    expect(installed.length).toBeGreaterThan(1)
-    for (const name of installed.join(' ').split(' ')) expect(name).toMatch(/^[\w-]+(?:==|@)\d+\.\d+\.\d+$/)
-  })
-
-  it('leave no token of the repository beside the code that they test', () => {
-    const checkouts = steps.filter((step) => step.startsWith('uses: actions/checkout@'))
-    const keeping = checkouts.filter((step) => !step.includes('persist-credentials: false'))
-    // The one that commits the next versions.
-    expect(keeping).toEqual([expect.stringContaining('fetch-depth: 0')])
-  })
-})

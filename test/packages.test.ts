@@ -8,6 +8,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 
 const SCRIPT = fileURLToPath(new URL('./packages/main.mjs', import.meta.url))
 
+const [major] = process.versions.node.split('.')
+
 interface Result {
   readonly name: string
   readonly state: string
@@ -38,6 +40,9 @@ describe('the published packages', () => {
     'npx webmq-server answers /health and names its transport',
     'webmq-client in another project listens and publishes',
     'TypeScript strict under node16',
+    ...['redis', 'rabbitmq', 'nats'].map(
+      (broker) => `Node ${major}: three nodes over ${broker}, as its page installs them, hear each other`,
+    ),
     'a release is undone as docs/releasing.md says',
   ])('%s', (name) => {
     expect(results.find((result) => result.name === name)).toMatchObject({ state: 'pass' })

@@ -55,7 +55,7 @@ function copyOfVersions(): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const { stdout } = spawnSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' })
   const wanted =
-    /(^|\/)package\.json$|^(\.changeset\/(config|README)|CHANGELOG|pnpm-workspace|scripts\/(lib|release)\/)|Cargo\.(toml|lock)$/
+    /(^|\/)package\.json$|^(\.changeset\/(config|README)|CHANGELOG|pnpm-workspace|scripts\/(lib|release)\/)|Cargo\.(toml|lock)$|^deploy\/(helm\/Chart|kubernetes\/kustomization)\.yaml$/
   for (const file of stdout.split('\n').filter((each) => wanted.test(each)))
     cpSync(join(ROOT, file), join(folder, file))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
@@ -68,14 +68,20 @@ describe('the version of a release', () => {
   // a peer a major, and the image was ahead of the packages with which it shares its version.
   it('is as large a step as the changesets ask for', () => {
     const folder = copyOfVersions()
-    const versionsOf = () => [
-      ...new Set(
-        ['client', 'server', 'bench', 'check', 'services']
-          .map((name) => join('packages', name))
-          .concat('deploy/image', '.')
-          .map((name): string => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version),
-      ),
-    ]
+    const readCopy = (...place: readonly string[]) => readFileSync(join(folder, ...place), 'utf8')
+    const versionsOf = () => {
+      const packages = ['client', 'server', 'bench', 'check', 'services'].map((name) => join('packages', name))
+      const manifests = [...packages, 'deploy/image', '.'].map(
+        (name): string => JSON.parse(readCopy(name, 'package.json')).version,
+      )
+      const named = ['helm/Chart.yaml', 'kubernetes/kustomization.yaml'].flatMap((name) =>
+        [...readCopy('deploy', name).matchAll(/^.*(?:[vV]ersion|newTag): "(\d.*)"$/gm)].map(
+          ([, version = '']) => version,
+        ),
+      )
+      expect(named).toHaveLength(3)
+      return [...new Set([...manifests, ...named])]
+    }
     const [before = ''] = versionsOf()
     const [major = 0, minor = 0, patch = 0] = before.split('.').map(Number)
     const steps = [
@@ -153,6 +159,7 @@ describe('the packages of a release', () => {
     readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
   }
   interface Component {
+    readonly type: string
     readonly 'bom-ref': string
     readonly name: string
     readonly version: string
@@ -163,7 +170,7 @@ describe('the packages of a release', () => {
   const sbomOf = (name: string): Sbom => JSON.parse(readText(`.cache/sbom/${name}.cdx.json`))
 
   it('have a bill of materials each, which names what npm installs and what is linked', () => {
-    const names = manifests().map(({ name }): string => name)
+    const names = [...manifests().map(({ name }): string => name), 'webmq-image']
     expect(readdirSync(join(ROOT, '.cache/sbom')).sort()).toEqual(names.map((name) => `${name}.cdx.json`).sort())
     for (const name of names) {
       const { bomFormat, specVersion, metadata, components, dependencies } = sbomOf(name)
@@ -171,9 +178,13 @@ describe('the packages of a release', () => {
       const all = [metadata.component, ...components]
       const refs = all.map((each) => each['bom-ref'])
       expect(new Set(refs).size).toBe(refs.length)
-      for (const { purl, name, version, licenses, hashes } of all) {
-        expect(purl).toMatch(/^pkg:(npm|cargo)\/(%40[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+[\w.+-]*$/)
-        expect(purl.endsWith(`${name.replace('@', '%40')}@${version}`)).toBe(true)
+      for (const { type, purl, name, version, licenses, hashes } of all) {
+        if (type === 'container')
+          expect(purl).toMatch(/^pkg:oci\/webmq-server\?repository_url=ghcr\.io\/[\w/-]+&tag=[\d.]+$/)
+        else {
+          expect(purl).toMatch(/^pkg:(npm|cargo)\/(%40[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+[\w.+-]*$/)
+          expect(purl.endsWith(`${name.replace('@', '%40')}@${version}`)).toBe(true)
+        }
         expect(licenses.map(({ expression }) => expression).join(), purl).toMatch(/^[\w .()-]+$/)
         const digits = hashes?.map(({ alg, content }) => `${alg} ${content.length} ${/^[\da-f]+$/.test(content)}`)
         if (name.startsWith('webmq-')) expect(digits).toBeUndefined()
@@ -187,6 +198,19 @@ describe('the packages of a release', () => {
     expect(partsOf('webmq-server')).toEqual(
       expect.arrayContaining(['pino', 'sonic-boom', 'ws', 'jose', 'webmq-client', 'webmq-native', 'ring', 'rustls']),
     )
+    expect(partsOf('webmq-image')).toEqual(
+      expect.arrayContaining([
+        'webmq-server',
+        'webmq-broker-redis',
+        'ioredis',
+        'amqplib',
+        '@nats-io/transport-node',
+        'pg',
+        'rustls',
+      ]),
+    )
+    const platforms = partsOf('webmq-image').filter((name) => /^webmq-native-/.test(name))
+    expect(platforms.filter((name) => !/^webmq-native-linux-\w+-gnu$/.test(name))).toEqual([])
     // Neither what only the repository needs, nor optional peers.
     for (const name of ['vitest', 'typescript', 'proptest', 'ioredis'])
       expect(partsOf('webmq-server')).not.toContain(name)

@@ -7,29 +7,46 @@ import { WITH_PLATFORM_PACKAGES } from './platform-packages.mjs'
 
 const STORE = path.join(ROOT, 'node_modules', '.pnpm')
 
+const IMAGE = 'deploy/image'
+const IMAGE_URL = 'ghcr.io/webmq/webmq-server'
+/** Packages of platforms that the image is not built for. */
+const NOT_IN_IMAGE = /^pkg:npm\/webmq-native-(?!linux-\w+-gnu@)/
+
 /**
- * The bills of materials of a release, one per package: CycloneDX 1.6 as JSON. They have what npm installs with the
- * package by itself, and of a platform package the crates that are linked into its program; no optional peers. Names,
- * versions and hashes are those of the lock files, licences those of the packages. The same release gives the same bytes.
+ * The bills of materials of a release, one per package and one of the image: CycloneDX 1.6 as JSON. They have what npm
+ * installs with the package by itself, and of a platform package the crates that are linked into its program; no optional
+ * peers. Names, versions and hashes are those of the lock files, licences those of the packages. The same release gives
+ * the same bytes. That of the image has what is added to its base.
  * @param {readonly import('./stage.mjs').Staged[]} staged
- * @returns {Map<string, object>} by package
+ * @returns {Map<string, object>} by package, and `webmq-image`
  */
 export function sbomsOf(staged) {
   const lock = parse(readFileSync(path.join(ROOT, 'pnpm-lock.yaml'), 'utf8'))
   const own = new Map(staged.map((each) => [each.name, JSON.parse(read(each.folder, 'package.json'))]))
-  return new Map([...own.values()].map((manifest) => [manifest.name, sbomOf(manifest, own, lock)]))
+  const boms = new Map(
+    [...own.values()].map((manifest) => [manifest.name, sbomOf(ownComponent(manifest), needsOf(manifest, own, lock))]),
+  )
+  const image = { ...JSON.parse(read(ROOT, IMAGE, 'package.json')), repository: { directory: IMAGE } }
+  const needs = needsOf(image, own, lock)
+  return boms.set(image.name, sbomOf(imageComponent(image), needs, NOT_IN_IMAGE))
 }
 
-function sbomOf(manifest, own, lock) {
-  const root = ownComponent(manifest)
-  const parts = new Map([[root['bom-ref'], { component: root, needs: needsOf(manifest, own, lock) }]])
+function imageComponent({ name, version, license }) {
+  const purl = `pkg:oci/webmq-server?repository_url=${IMAGE_URL}&tag=${version}`
+  return { type: 'container', 'bom-ref': purl, name, version, licenses: licencesOf(license), purl }
+}
+
+/** @param {RegExp} [left] What is no part of it, by reference. */
+function sbomOf(root, needed, left = /^$/) {
+  const parts = new Map([[root['bom-ref'], { component: root, needs: needed }]])
   // A map goes on with what is added to it meanwhile.
-  for (const { needs } of parts.values()) {
-    for (const need of needs) if (!parts.has(need.ref)) parts.set(need.ref, need.read())
+  for (const part of parts.values()) {
+    part.needs = part.needs.filter(({ ref }) => !left.test(ref))
+    for (const need of part.needs) if (!parts.has(need.ref)) parts.set(need.ref, need.read())
   }
   const [, ...components] = [...parts.values()].map(({ component }) => component)
   const dependencies = [...parts].map(([ref, { needs }]) => ({ ref, dependsOn: needs.map((need) => need.ref).sort() }))
-  const tools = { components: [{ type: 'application', name: 'webmq-release', version: manifest.version }] }
+  const tools = { components: [{ type: 'application', name: 'webmq-release', version: root.version }] }
   return {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',

@@ -23,9 +23,11 @@ await runScript(async () => {
   writeFileSync(changelog, released(text, version, date))
   // The root package and the crates are published nowhere, but say the same version.
   edit('package.json', (manifest) => manifest.replace(/("version": )"[^"]+"/, `$1"${version}"`))
+  edit('deploy/helm/Chart.yaml', (chart) => chart.replace(/^((?:appV|v)ersion: )"?[^"\n]+"?$/gm, `$1"${version}"`))
+  edit('deploy/kubernetes/kustomization.yaml', (file) => file.replace(/(newTag: )"[^"]+"/, `$1"${version}"`))
   edit(CARGO_MANIFEST, (manifest) => withVersion(manifest, version))
   edit(CARGO_MANIFEST.replace('.toml', '.lock'), (lock) => withVersions(lock, version))
-  print(`${before} -> ${version}: CHANGELOG.md, packages, crates`)
+  print(`${before} -> ${version}: CHANGELOG.md, packages, crates, chart, manifests`)
 })
 
 function readVersion() {

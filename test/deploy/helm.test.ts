@@ -58,7 +58,7 @@ describe('deploy/helm', () => {
       if (expected.kind === 'Deployment') {
         expected.spec.template.metadata = spec.template.metadata
         Object.assign(expected.spec.template.spec.containers[0], {
-          image: 'registry.example.com/webmq-server:0.1.0',
+          image: `ghcr.io/webmq/webmq-server:${readYaml('deploy/helm/Chart.yaml').appVersion}`,
           imagePullPolicy: 'IfNotPresent',
         })
       }
@@ -66,6 +66,14 @@ describe('deploy/helm', () => {
       expect(read(expected.kind)?.metadata.annotations, file).toEqual(expected.metadata.annotations)
     }
     expect(readConfigFile(everything.configFile)).toEqual(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
+  })
+
+  it('takes the image by its digest, if there is one', async (context) => {
+    skipWithoutHelm(context)
+    const digest = `sha256:${'0'.repeat(64)}`
+    const { objects } = await install([...SECRETS, 'image.tag=1.2.3', `image.digest=${digest}`])
+    const { spec } = objects.find(({ kind }) => kind === 'Deployment').spec.template
+    expect(spec.containers[0].image).toBe(`ghcr.io/webmq/webmq-server@${digest}`)
   })
 
   it('has a secret of its own, or that of the documentation, and the rules of the log', async (context) => {

@@ -69,6 +69,8 @@ describe('the Dockerfile', () => {
     expect(secondsOf('interval') * secondsOf('retries')).toBe(SILENT_S)
     expect(secondsOf('timeout')).toBe(ANSWER_S)
     expect(secondsOf('start-period')).toBe(START_S)
+    const [check = ''] = DOCKERFILE.match(/^HEALTHCHECK .*$/m) ?? []
+    expect(readText('packages/server/templates/image/image/Dockerfile')).toContain(`\n${check}\n`)
   })
 
   it('sets no option by a variable, because variables override the mounted config file', () => {

@@ -56,7 +56,8 @@ export const READERS = {
   'test/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'test/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'test/packages/checks/react-native.mjs': named('docs/client/react-native.md'),
-  'test/packages/checks/release.mjs': named('docs/releasing.md'),
+  'test/packages/checks/release.mjs': ({ page, name }) => page === 'docs/releasing.md' && name === 'undo',
+  'test/verify-release.test.ts': ({ page, name }) => page === 'docs/releasing.md' && name === 'verify',
 }
 
 let blocks

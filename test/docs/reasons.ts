@@ -18,9 +18,9 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'code of another product': { languages: ['js'] },
   // Trees of files, paths of messages.
   'a picture': { languages: [''] },
-  // npm run test:packages installs the packages from a registry of its own.
+  // npm run test:packages installs the packages from a registry of its own; the workflow of a release verifies it.
   'needs the release': commands(
-    /^(npm install|npx webmq-check|pip install webmq-client|(go get |git clone https:\/\/)github\.com\/webmq)\b/,
+    /^(npm (install|audit signatures)|cosign verify|gh (attestation verify|release download)|sha256sum --check|npx webmq-check|pip install webmq-client|(go get |git clone https:\/\/)github\.com\/webmq)\b/,
   ),
   // npm run test:containers plays the stages of the image, and validates the manifests.
   'needs containers': commands(/^(\w+=\S+ )?docker /),

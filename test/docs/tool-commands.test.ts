@@ -130,6 +130,8 @@ const OTHERS = [
     'systemctl enable',
     'git clone',
   ],
+  // test/verify-release.test.ts compares them with the workflow.
+  ...['npm audit', 'cosign verify', 'gh attestation', 'gh release', 'sha256sum --check'],
   ...['certbot certonly', 'mkcert -install', 'rabbitmqctl eval', 'webmq-loadgen'],
 ]
 

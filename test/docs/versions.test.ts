@@ -62,11 +62,16 @@ describe('the versions of brokers', () => {
     expect(() => withVersions('<!-- versions: other -->\n<!-- /versions -->', [])).toThrow('no table other')
   })
 
+  // With a correction, which test/deploy/pins.test.ts holds.
   it('of compose.yaml are those that npm test plays', () => {
-    const images = [...readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8').matchAll(/image: (\w+:[\w.-]+)/g)]
-    const usual = Object.entries(USUAL_VERSIONS).map(
-      ([kind, version]) => BROKER_VERSIONS.find((row) => row.kind === kind && row.version === version)?.image,
-    )
-    expect(images.map(([, image]) => image)).toEqual(expect.arrayContaining(usual))
+    const images = [...readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8').matchAll(/image: ([\w.:-]+)/g)]
+    for (const [kind, version] of Object.entries(USUAL_VERSIONS)) {
+      const usual = BROKER_VERSIONS.find((row) => row.kind === kind && row.version === version)
+      const [line = ''] = usual?.image.split('-') ?? []
+      expect(
+        images.filter(([, image = '']) => image.startsWith(`${line}.`)),
+        kind,
+      ).toHaveLength(1)
+    }
   })
 })

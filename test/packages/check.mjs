@@ -5,6 +5,15 @@ const DEFAULT_LIMIT_MS = 120_000
 /** What a check needs and this machine has not: then it is skipped. */
 export class Missing extends Error {}
 
+/** Starts a service of webmq-services. @throws {Missing} when this machine cannot have it. */
+export async function startedService(start) {
+  try {
+    return await start?.()
+  } catch (error) {
+    throw error.name === 'ServiceError' ? new Missing(error.message) : error
+  }
+}
+
 /**
  * One named check. `limitMs`: then everything that it started ends, and it has failed.
  * @typedef {{ name: string, limitMs?: number, run: (context: object) => Promise<string | undefined> }} Check

@@ -31,7 +31,8 @@ describe('the fuzz targets', () => {
   it('are a project of OSS-Fuzz that its infrastructure can read', () => {
     const project = parse(readText('oss-fuzz/project.yaml'))
     expect(project).toMatchObject({ language: 'rust', fuzzing_engines: ['libfuzzer'], sanitizers: ['address'] })
-    expect(project.main_repo).toBe('https://github.com/webmq/webmq')
+    const { repository } = JSON.parse(readText('../package.json'))
+    expect(repository.url).toBe(`git+${project.main_repo}.git`)
     const dockerfile = readText('oss-fuzz/Dockerfile')
     expect(dockerfile).toContain(project.main_repo)
     expect(dockerfile).toContain('WORKDIR $SRC/webmq/packages/native/fuzz')

@@ -1,6 +1,6 @@
 // Applications that have a peer already, in its oldest and its newest supported version, and then install WebMQ.
 import { createServer } from 'node:http'
-import { Missing } from '../check.mjs'
+import { startedService } from '../check.mjs'
 import { PEERS } from '../peers.mjs'
 import { TOOL_VERSIONS } from '../programs.mjs'
 import { PLAYS } from './peer-plays.mjs'
@@ -138,7 +138,7 @@ function versionsOf({ peers, between = [], versions }) {
 }
 
 async function playAll(part, context) {
-  const service = await started(part.service)
+  const service = await startedService(part.service)
   const notes = []
   try {
     for (const versions of versionsOf(part)) {
@@ -156,14 +156,6 @@ async function playAll(part, context) {
 }
 
 /** Where its program is not there, the check is skipped. */
-async function started(service) {
-  try {
-    return await service?.()
-  } catch (error) {
-    throw error.name === 'ServiceError' ? new Missing(error.message) : error
-  }
-}
-
 async function program(project, name, ...args) {
   project.write({ 'play.js': PLAYS[name] })
   const output = await project.run('node', 'play.js', ...args)
