@@ -12,7 +12,7 @@ const check = (cell: string, today = '2026-06-02', definition?: string) =>
 
 describe('what the docs say of other products', () => {
   it.each([
-    ['README.md', 30],
+    ['README.md', 20],
     ['docs/comparison.md', 200],
     ['docs/scaling.md', 10],
   ])('has a source in each cell of %s, that was read within 90 days', (file, minimum) => {

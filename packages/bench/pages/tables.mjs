@@ -189,6 +189,7 @@ export const TABLES = {
     keys: ['target', 'subscribers', 'pingsPerServerCpuSecond', 'latencyMs.p50', 'latencyMs.p99', 'missingCount'],
     ranges: ['pingsPerServerCpuSecond'],
     beside: { key: 'pingsPerServerCpuSecond', targets: ['uws', 'ws'], same: ['subscribers'] },
+    shows: ({ subscribers }) => subscribers === 1_000,
     measures: SERVER,
   },
   'one-node-publishes-another-fans-out': {
@@ -286,6 +287,7 @@ export const TABLES = {
     ],
     ranges: ['latencyMs.p99'],
     fileOnly: ['growthExponent'],
+    shows: ({ nodes, subscribers }) => nodes === 1 || subscribers === 10_000,
     measures: LIBRARY,
   },
   'a-fleet-while-things-break': {
@@ -336,6 +338,7 @@ export const TABLES = {
     keys: ['target', 'subscribers', COST, 'deliveriesPerSecond', 'gapCount', 'serverRssBytes'],
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'ws'], same: ['label', 'subscribers'] },
+    shows: ({ subscribers }) => subscribers === 1_000,
     measures: SERVER,
   },
   'other-transports': {
@@ -352,6 +355,7 @@ export const TABLES = {
     ranges: [COST],
     beside: { key: COST, targets: ['uws', 'ws', 'socketio'], same: ['subscribers'] },
     fileOnly: ['deliveriesPerSecond'],
+    shows: ({ subscribers }) => subscribers === 1_000,
     measures: SERVER,
   },
   'real-clients-over-brokers': {
@@ -380,7 +384,7 @@ export const TABLES = {
       'verdict',
     ],
     fileOnly: ['latencyMs.p95'],
-    shows: ({ subscribers }) => subscribers !== 300,
+    shows: ({ subscribers, backends }) => subscribers === 100 || backends === 4,
     measures: NODES,
   },
   everyday: {

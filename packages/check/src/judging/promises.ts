@@ -15,7 +15,7 @@ export interface PromiseNote {
 export type Subject = keyof typeof COUNTS | 'deliveries owed'
 
 const ALWAYS = 'Always judged.'
-const NO_TIMES = 'Time in which a fault is in effect, or in which the client does not read, does not count.'
+const NO_TIMES = 'Not while a fault is in effect, nor while the client does not read.'
 
 export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   lost: {
