@@ -92,7 +92,7 @@ async function play() {
   await untilInOrder()
   const found = []
   for (const mistake of MISTAKES) {
-    const undo = await mistake.make({ folder, restart, units, run })
+    const undo = await mistake.make({ folder, restart, reload, units, run })
     found.push({ mistake: mistake.name, says: (await doctorSays([])).filter(({ status }) => status !== 'ok') })
     await undo()
     await untilInOrder()
@@ -105,6 +105,12 @@ async function play() {
     await Promise.all(names.map((name) => units.get(name).restart(folders)))
     await until('nodes are ready', () => Promise.all([1, 2, 3].map((n) => fetched(`http://127.0.0.1:910${n}/ready`))))
     await until('the proxy answers', () => run('curl', ['-sf', '--cacert', file('ca.pem'), `https://${HOST}/ready`]))
+  }
+
+  /** `systemctl reload 'webmq@*'`, and a restart of the proxy. */
+  async function reload() {
+    for (const n of [1, 2, 3]) units.get(`webmq@${n}.service`).child.kill('SIGHUP')
+    await restart('webmq-proxy.service')
   }
 
   async function untilInOrder() {
