@@ -13,7 +13,8 @@ import { fileURLToPath } from 'node:url'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { codeOf } from '../../../kernel/base/reason.js'
 import { note, type Terminal } from '../terminal.js'
-import { type InitFlags, type Installation, installationOf, type Kind, type Values } from './values.js'
+import type { Kind, Values } from './kinds.js'
+import { type InitFlags, type Installation, installationOf } from './values.js'
 
 const TEMPLATES = fileURLToPath(new URL('../../../../templates', import.meta.url))
 const DEPLOY = path.join(TEMPLATES, 'deploy')
@@ -94,7 +95,10 @@ export function filesOf({ kind, broker, values }: Installation): ReadonlyMap<str
   for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {
     const root = path.join(TEMPLATES, layer)
     for (const name of existsSync(root) ? filesIn(root) : []) {
-      files.set(targetOf(name), filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name))
+      files.set(
+        RENAMED.get(name) ?? name,
+        filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name),
+      )
     }
   }
   for (const [to, from] of OF_DEPLOY[kind]) {
@@ -125,10 +129,11 @@ function giveToUser(folder: string, user: string): void {
   }
 }
 
-/** npm leaves out files named `.gitignore`. */
-function targetOf(name: string): string {
-  return name === 'gitignore' ? '.gitignore' : name
-}
+/** npm leaves out files named `.gitignore`, and pages of the repository are read by its tests as they are. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ['gitignore', '.gitignore'],
+  ['README', 'README.md'],
+])
 
 function filesIn(root: string): readonly string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })

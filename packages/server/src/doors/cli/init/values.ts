@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import path from 'node:path'
-import { didYouMean } from 'webmq-client/protocol'
+import { DOCS_URL, didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { isOriginPattern } from '../../../kernel/identity/origin.js'
 import { VERSION } from '../../../kernel/node/version.js'
 import { readTextFile } from '../option-sources.js'
 import { INSTALL as INSTALL_OF_TRACES } from '../send-traces.js'
+import { KINDS, type Kind, type Values } from './kinds.js'
 import { linesOf } from './lines.js'
 
-export const KINDS = ['compose', 'systemd', 'helm'] as const
-export type Kind = (typeof KINDS)[number]
 export const BROKERS = ['redis', 'nats', 'rabbitmq'] as const
 export type BrokerName = (typeof BROKERS)[number]
 
@@ -25,9 +24,6 @@ export interface InitFlags {
   readonly image?: string
   readonly force?: true
 }
-
-/** A name that may stand in templates as `@NAME@`. */
-export type Values = Readonly<Record<string, string>>
 
 export interface Installation {
   readonly kind: Kind
@@ -122,6 +118,7 @@ export function installationOf(
       HOST: host,
       FOLDER: folder,
       VERSION,
+      DOCS_URL,
       BROKER: broker,
       BROKER_TITLE: spec.title,
       BROKER_PROGRAM: spec.debian,

@@ -78,7 +78,9 @@ async function listen(client: WebMQClient, key: string): Promise<Listener> {
   client.on('gap', ({ reason }) => {
     listener.gapReason = reason
   })
-  await client.listen(key, (payload: unknown) => void listener.received.add(Number(payload))).ready
+  await client.listen(key, (payload: unknown) => {
+    listener.received.add(Number(payload))
+  }).ready
   return listener
 }
 
