@@ -89,7 +89,7 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
 }
 
 /** The texts of an installation by their paths, without its secrets. */
-export function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
+function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
   const files = new Map<string, string>()
   const rules = { RULES: indented(readFileSync(path.join(DEPLOY, 'prometheus/webmq.rules.yml'), 'utf8')) }
   for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {

@@ -69,7 +69,7 @@ interface BrokerSpec {
   secrets(password: string): readonly (readonly [name: string, text: string])[]
 }
 
-export const BROKER_SPECS: Readonly<Partial<Record<BrokerName, BrokerSpec>>> = {
+const BROKER_SPECS: Readonly<Partial<Record<BrokerName, BrokerSpec>>> = {
   redis: {
     title: 'Redis',
     debian: 'redis-server',
