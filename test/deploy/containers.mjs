@@ -18,7 +18,7 @@ const KUBERNETES_VERSIONS = ['1.34', '1.37']
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2'
 const KUSTOMIZE = 'sigs.k8s.io/kustomize/kustomize/v5@v5.7.1'
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.18.6'
-const INSTALLED_BROKERS = ['redis']
+const INSTALLED_BROKERS = ['redis', 'nats']
 const GO_ENV = { ...process.env, GOFLAGS: '-mod=mod' }
 
 const CACHE = path.join(ROOT, '.cache', 'containers')

@@ -2,11 +2,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** Each `make` resolves to what undoes it. `check`: the finding of `doctor --production` that names it. */
+/** Each `make` resolves to what undoes it. `check`: the finding of `doctor --production` that names it; `of`: the broker that can have it, else all. */
 export const MISTAKES = [
   {
     name: 'CONFIG SET appendfsync everysec, while redis.conf says always',
     check: 'redis',
+    of: 'redis',
     make: async ({ folder, run }) => {
       const password = readFileSync(path.join(folder, 'secrets/broker-password'), 'utf8').trim()
       const set = (value) =>

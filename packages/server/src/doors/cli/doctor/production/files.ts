@@ -212,31 +212,57 @@ const line = (check: string, file: string, holds: RegExp, text: string, advice: 
   advice,
 })
 
-const BROKER_LINES: readonly Line[] = [
-  line('persistence', 'redis.conf', /^appendonly yes$/m, 'Redis has what it took only in its memory', 'appendonly yes'),
-  line(
-    'persistence',
-    'redis.conf',
-    /^appendfsync always$/m,
-    'Redis acknowledges what is not on its disk yet',
-    'appendfsync always',
-  ),
-  line(
-    'persistence',
-    'redis.conf',
-    /^maxmemory-policy noeviction$/m,
-    'Redis removes the log when its memory is full',
-    'maxmemory-policy noeviction',
-  ),
-  line('persistence', 'redis.conf', /^maxmemory [1-9]/m, 'Redis takes all memory of the machine', 'maxmemory 1gb'),
-  line(
-    'persistence',
-    'secrets/redis-password.conf',
-    /^requirepass \S{16}/m,
-    'Redis has no password, or a short one',
-    'requirepass and 16 characters or more',
-  ),
-]
+/** By the file that says which broker it is. */
+const BROKER_LINES: Readonly<Record<string, readonly Line[]>> = {
+  'redis.conf': [
+    line(
+      'persistence',
+      'redis.conf',
+      /^appendonly yes$/m,
+      'Redis has what it took only in its memory',
+      'appendonly yes',
+    ),
+    line(
+      'persistence',
+      'redis.conf',
+      /^appendfsync always$/m,
+      'Redis acknowledges what is not on its disk yet',
+      'appendfsync always',
+    ),
+    line(
+      'persistence',
+      'redis.conf',
+      /^maxmemory-policy noeviction$/m,
+      'Redis removes the log when its memory is full',
+      'maxmemory-policy noeviction',
+    ),
+    line('persistence', 'redis.conf', /^maxmemory [1-9]/m, 'Redis takes all memory of the machine', 'maxmemory 1gb'),
+    line(
+      'persistence',
+      'secrets/redis-password.conf',
+      /^requirepass \S{16}/m,
+      'Redis has no password, or a short one',
+      'requirepass and 16 characters or more',
+    ),
+  ],
+  'nats.conf': [
+    line(
+      'persistence',
+      'nats.conf',
+      /^ *sync_interval: always$/m,
+      'NATS acknowledges what is not on its disk yet',
+      'sync_interval: always',
+    ),
+    line('persistence', 'secrets/broker', /[?&]replicas=[35]\b/, 'one server alone has the log', '?replicas=3'),
+    line(
+      'persistence',
+      'secrets/nats-access.conf',
+      /^authorization \{ user: \w+, password: "\S{16,}" \}$/m,
+      'NATS has no password, or a short one',
+      'authorization with a password of 16 characters or more',
+    ),
+  ],
+}
 
 const RULES_ADVICE = 'The rules of deploy/prometheus/webmq.rules.yml.'
 
@@ -353,7 +379,8 @@ const HOLDS: Readonly<Record<string, string>> = {
 
 /** Looks for the lines that make an installation safe. What is absent is a mistake, whatever stands in its place. */
 function checkLines({ kind, text }: ProductionFolder): readonly Finding[] {
-  const lines = [...BROKER_LINES.filter(({ file }) => text(file) !== ''), ...OF_KIND[kind]]
+  const ofBroker = Object.entries(BROKER_LINES).flatMap(([file, each]) => (text(file) === '' ? [] : each))
+  const lines = [...ofBroker, ...OF_KIND[kind]]
   const checks = [...new Set(lines.map(({ check }) => check))]
   return checks.flatMap((check) => {
     const broken = lines.filter((each) => each.check === check && !each.holds.test(text(each.file)))
