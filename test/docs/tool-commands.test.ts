@@ -122,6 +122,7 @@ const OTHERS = [
     'docker run',
     'kubectl create',
     'systemctl enable',
+    'webmq-server doctor',
     'git clone',
   ],
   ...['certbot certonly', 'mkcert -install', 'rabbitmqctl eval', 'webmq-loadgen'],
