@@ -79,10 +79,14 @@ describe('webmq-server init', () => {
   })
 
   it('writes secrets that only their owner reads, and that git does not see', async () => {
+    // As an operator has it who wants to be careful.
+    const before = process.umask(0o077)
     await init('systemd', 'secret')
+    process.umask(before)
     const folder = join(base, 'secret')
     const modeOf = (name: string) => (statSync(join(folder, name)).mode & 0o777).toString(8)
     expect(modeOf('secrets')).toBe('700')
+    expect([modeOf('.'), modeOf('grafana/provisioning'), modeOf('webmq.json')]).toEqual(['755', '755', '644'])
     const names = readdirSync(join(folder, 'secrets'))
     expect(names).toContain('api-key')
     for (const name of names) expect(modeOf(`secrets/${name}`), name).toBe('600')

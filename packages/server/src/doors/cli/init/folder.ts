@@ -52,6 +52,7 @@ const SECRETS = 'secrets'
 const SECRET_FOLDER_MODE = 0o700
 const SECRET_MODE = 0o600
 const MODE = 0o644
+const FOLDER_MODE = 0o755
 
 /**
  * Writes an installation into a folder, and says what to do next.
@@ -151,7 +152,11 @@ function filled(text: string, values: Values, file: string): string {
 }
 
 function write(file: string, text: string, mode: number): void {
-  mkdirSync(path.dirname(file), { recursive: true })
+  const made = mkdirSync(path.dirname(file), { recursive: true })
+  // Services have users of their own, and must see the files whatever the umask is.
+  for (let each = path.dirname(file); made !== undefined && each.length >= made.length; each = path.dirname(each)) {
+    chmodSync(each, FOLDER_MODE)
+  }
   writeFileSync(file, text, { mode })
   // The mode of a file that is there stays, and the umask narrows a new one.
   chmodSync(file, mode)
