@@ -38,6 +38,7 @@ describe('the published packages', () => {
 
   it.each([
     'npx webmq-server answers /health and names its transport',
+    'npx webmq-server init writes what is of deploy/, too',
     'webmq-client in another project listens and publishes',
     'TypeScript strict under node16',
     ...['redis', 'rabbitmq', 'nats'].map(

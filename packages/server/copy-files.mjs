@@ -7,11 +7,15 @@ const here = (name) => new URL(name, import.meta.url)
 copyFileSync(here('../../docs/errors.md'), here('errors.md'))
 
 /** Of `deploy/`. */
-const COPIED = ['grafana/webmq.json', 'prometheus/webmq.rules.yml', 'systemd/webmq.service', 'helm', 'image']
+const COPIED = [
+  'grafana/webmq.json',
+  'helm',
+  'image/defaults.json',
+  'image/healthy.sh',
+  'prometheus/webmq.rules.yml',
+  'systemd/webmq.service',
+]
 rmSync(here('templates/deploy'), { recursive: true, force: true })
 for (const name of COPIED) {
-  cpSync(here(`../../deploy/${name}`), here(`templates/deploy/${name}`), {
-    recursive: true,
-    filter: (file) => !file.includes('node_modules'),
-  })
+  cpSync(here(`../../deploy/${name}`), here(`templates/deploy/${name}`), { recursive: true })
 }

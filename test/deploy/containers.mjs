@@ -1,7 +1,7 @@
 // `npm run test:containers`: everything in the Dockerfile, compose.yaml and deploy/ that can be checked without a container
 // engine and without Kubernetes. `npm test` has the fast half of it, in test/containers.
 // It needs Go (https://go.dev/dl) and Python 3 with venv; both get pinned programs from their registries.
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -18,6 +18,7 @@ const KUBERNETES_VERSIONS = ['1.34', '1.37']
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2'
 const KUSTOMIZE = 'sigs.k8s.io/kustomize/kustomize/v5@v5.7.1'
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.18.6'
+const INSTALLED_BROKERS = ['redis', 'nats']
 const GO_ENV = { ...process.env, GOFLAGS: '-mod=mod' }
 
 const CACHE = path.join(ROOT, '.cache', 'containers')
@@ -28,6 +29,7 @@ await runScript(async () => {
   mkdirSync(CACHE, { recursive: true })
   await step('Linting the Dockerfile with hadolint', lintDockerfile)
   await step("Reading compose.yaml with Compose's own parser", readCompose)
+  await step('Reading what webmq-server init writes for Compose', readInstallations)
   await step('Checking the manifests of Kubernetes against its schemas', checkManifests)
   const image = await step('Playing the stages of the Dockerfile', playDockerfile)
   await step('Running what the image would run', () => tryImage(image))
@@ -46,9 +48,29 @@ async function readCompose() {
     await compose(profile)
 }
 
-async function compose(profiles) {
+/** Of each broker: three nodes, each with its secrets and the broker that it waits for. */
+async function readInstallations() {
+  for (const broker of INSTALLED_BROKERS) {
+    const { services } = JSON.parse(await compose('', path.join(installed('compose', broker), 'compose.yaml')))
+    const nodes = ['node-1', 'node-2', 'node-3'].map((name) => services[name])
+    if (nodes.some((node) => node?.secrets.length !== 3 || Object.keys(node.depends_on).length === 0))
+      throw new StepError(`The nodes of compose.yaml for ${broker} are not complete.`)
+    print(`  ${broker}: ${Object.keys(services).join(', ')}`)
+  }
+}
+
+/** A folder as `webmq-server init` writes it. */
+function installed(kind, broker) {
+  const folder = path.join(CACHE, 'installed', `${kind}-${broker}`)
+  rmSync(folder, { recursive: true, force: true })
+  const cli = path.join(ROOT, 'packages/server/bin/webmq-server.js')
+  execFileSync(process.execPath, [cli, 'init', kind, folder, '--host', 'chat.example.org', '--broker', broker])
+  return folder
+}
+
+async function compose(profiles, file = 'compose.yaml') {
   const env = { ...GO_ENV, COMPOSE_PROFILES: profiles }
-  const args = ['run', COMPOSE, '--format', 'json', 'compose.yaml']
+  const args = ['run', COMPOSE, '--format', 'json', file]
   return await must(`Compose does not read compose.yaml, profile ${profiles}.`, 'go', args, { env, log: 'compose' })
 }
 
@@ -65,8 +87,26 @@ async function checkManifests() {
   const output = await must('helm does not read deploy/helm.', 'go', render, { env: GO_ENV, log: 'helm' })
   // Go tells of its downloads first.
   writeFileSync(charted, output.slice(output.indexOf('---\n')))
+  const others = []
+  for (const broker of INSTALLED_BROKERS) {
+    const folder = installed('helm', broker)
+    const file = path.join(CACHE, `installed-${broker}.yaml`)
+    // Not alerts.yaml: Kubernetes itself has no schema of the operator's objects.
+    const kustomization = path.join(folder, 'kustomization.yaml')
+    writeFileSync(kustomization, readFileSync(kustomization, 'utf8').replace('  - alerts.yaml\n', ''))
+    await must(
+      `kustomize does not read the folder for ${broker}.`,
+      'go',
+      ['run', KUSTOMIZE, 'build', folder, '--output', file],
+      {
+        env: GO_ENV,
+        log: 'kustomize',
+      },
+    )
+    others.push(file)
+  }
   for (const version of KUBERNETES_VERSIONS) {
-    const args = ['--kubernetes-version', version, '--strict', built, charted]
+    const args = ['--kubernetes-version', version, '--strict', built, charted, ...others]
     await must(`The manifests do not fit Kubernetes ${version}.`, validate, args, { log: 'kubernetes-validate' })
     print(`  they fit Kubernetes ${version}`)
   }

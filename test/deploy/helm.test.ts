@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -108,6 +108,44 @@ describe('deploy/helm', () => {
   })
 })
 
+describe('webmq-server init helm', () => {
+  it('makes values that the chart takes, and pods that read the webmq.json of the folder', async (context) => {
+    skipWithoutHelm(context)
+    const made = path.join(folder, 'made')
+    const args = ['init', 'helm', made, '--host', 'chat.example.org', '--traces', 'http://collector:4318']
+    await run(process.execPath, [`${ROOT}packages/server/bin/webmq-server.js`, ...args])
+    const chart = path.join(made, 'chart')
+    const file = path.join(made, 'webmq.json')
+    const values = ['--values', path.join(made, 'values.yaml'), '--set-file', `configFile=${file}`]
+    const { stdout: linted } = await run(helm, ['lint', '--strict', chart, ...values])
+    expect(linted).toContain('0 chart(s) failed')
+    const { objects, configFile } = await install([], values, chart)
+    expect(readConfigFile(configFile)).toEqual(readConfigFile(file))
+    const read = (kind: string) => objects.find((object) => object.kind === kind)
+    const { containers, terminationGracePeriodSeconds, volumes } = read('Deployment').spec.template.spec
+    const names = containers[0].env
+      .map(({ name }: { name: string }) => name)
+      .filter((name: string) => /^WEBMQ/.test(name))
+    expect(names.toSorted()).toEqual([
+      'WEBMQ_ADMIN_HOST',
+      'WEBMQ_API_KEY_FILE',
+      'WEBMQ_BROKER_FILE',
+      'WEBMQ_JWT_SECRET_FILE',
+    ])
+    expect(terminationGracePeriodSeconds).toBeGreaterThan(5 + 25 + 2)
+    const kustomization = parseDocuments(readFileSync(path.join(made, 'kustomization.yaml'), 'utf8'))[0]
+    const secret = kustomization.secretGenerator.find(
+      ({ name }: { name: string }) => name === volumes[1].secret.secretName,
+    )
+    expect(secret.files).toEqual(['secrets/broker', 'secrets/jwt-secret', 'secrets/api-key'])
+    for (const { files } of [...kustomization.secretGenerator, ...kustomization.configMapGenerator])
+      for (const each of files) expect(existsSync(path.join(made, each.split('=').at(-1))), each).toBe(true)
+    expect(read('Ingress').metadata.annotations['cert-manager.io/cluster-issuer']).toBe('letsencrypt')
+    const [rules] = parseDocuments(readFileSync(path.join(made, 'alerts.yaml'), 'utf8'))
+    expect(rules.spec).toEqual(readYaml('deploy/prometheus/webmq.rules.yml'))
+  })
+})
+
 function skipWithoutHelm(context: TestContext): void {
   if (missing !== undefined) context.skip(missing)
 }
@@ -116,8 +154,9 @@ function skipWithoutHelm(context: TestContext): void {
 async function install(
   values: readonly string[],
   more: readonly string[] = [],
+  chart = CHART,
 ): Promise<{ objects: Tree[]; configFile: string }> {
-  const { stdout } = await run(helm, ['template', 'webmq', CHART, ...sets(values), ...more])
+  const { stdout } = await run(helm, ['template', 'webmq', chart, ...sets(values), ...more])
   const objects = parseDocuments(stdout)
   const configFile = path.join(mkdtempSync(path.join(folder, 'config-')), 'webmq.json')
   writeFileSync(configFile, objects.find(({ kind }) => kind === 'ConfigMap').data['webmq.json'])

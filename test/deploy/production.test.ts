@@ -58,7 +58,7 @@ async function isThere(program: string, ...args: string[]): Promise<boolean> {
   )
 }
 
-describe('webmq-server init systemd, played', () => {
+describe.each(['redis', 'nats'])('webmq-server init systemd --broker %s, played', (broker) => {
   let missing: string | undefined
   let played: Played
 
@@ -67,7 +67,7 @@ describe('webmq-server init systemd, played', () => {
     if (missing !== undefined) return console.warn(`the installation is not played: ${missing}`)
     const { stdout } = await run(
       'unshare',
-      [...NAMESPACES, process.execPath, `${ROOT}test/deploy/production/play.mjs`],
+      [...NAMESPACES, process.execPath, `${ROOT}test/deploy/production/play.mjs`, broker],
       {
         timeout: PLAY_TIMEOUT_MS,
         maxBuffer: 16 * 1024 * 1024,
@@ -97,7 +97,7 @@ describe('webmq-server init systemd, played', () => {
     expect(played.doctor.filter(({ status }) => status !== 'ok')).toEqual([])
     const checks = played.doctor.map(({ check }) => check)
     expect(checks).toEqual(
-      expect.arrayContaining(['persistence', 'cluster', 'monitoring', 'redis', 'tls', 'operators', 'token']),
+      expect.arrayContaining(['persistence', 'cluster', 'monitoring', 'tls', 'operators', 'token']),
     )
   })
 
@@ -108,7 +108,7 @@ describe('webmq-server init systemd, played', () => {
     expect(killed?.text).not.toMatch(/^0 of/)
   })
 
-  for (const { name, check } of MISTAKES) {
+  for (const { name, check } of MISTAKES.filter(({ of = broker }) => of === broker)) {
     it(`is found: ${name}`, (context) => {
       skipIfMissing(context)
       const [says] = played.found.filter(({ mistake }) => mistake === name)

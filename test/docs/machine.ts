@@ -13,7 +13,7 @@ const WEBMQ_SERVER = (folder: string) => `#!/bin/sh
 case "$1" in
   sub) case "$*" in *--count*) ;; *) set -- "$@" --count 1 ;; esac ;;
   top) case "$*" in *http:*) set -- "$@" --once ;; *) set -- "$@" "$WEBMQ_HTTP" ;; esac ;;
-  pub | doctor | explain | token | config | outbox) ;;
+  pub | doctor | init | explain | token | config | outbox) ;;
   *) { env | grep '^WEBMQ_'; echo --; for each; do echo "$each"; done; echo ==; } >> ${folder}/started; exit ;;
 esac
 exec ${process.execPath} ${ROOT}packages/server/bin/webmq-server.js "$@"

@@ -29,6 +29,8 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'changes the machine': commands(/^(systemctl|mkcert -install|rustup|pip install cargo-zigbuild) ?/),
   // rabbitmq-lost-stream.test.ts gives RabbitMQ the same expressions.
   'needs a RabbitMQ': commands(/^rabbitmqctl eval /),
+  // test/deploy/production.test.ts plays it.
+  'needs an installation': commands(/^webmq-server doctor --production /),
   'needs a public name': commands(/^certbot /),
   // npm test, test:all, test:soak and CI run them; the fuzzers, the bench and other platforms take longer still.
   'takes minutes': commands(

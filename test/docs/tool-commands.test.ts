@@ -128,6 +128,7 @@ const OTHERS = [
     'docker run',
     'kubectl create',
     'systemctl enable',
+    'webmq-server doctor',
     'git clone',
   ],
   // test/verify-release.test.ts compares them with the workflow.

@@ -2,11 +2,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** Each `make` resolves to what undoes it. `check`: the finding of `doctor --production` that names it. */
+/** Each `make` resolves to what undoes it. `check`: the finding of `doctor --production` that names it; `of`: the broker that can have it, else all. */
 export const MISTAKES = [
   {
     name: 'CONFIG SET appendfsync everysec, while redis.conf says always',
     check: 'redis',
+    of: 'redis',
     make: async ({ folder, run }) => {
       const password = readFileSync(path.join(folder, 'secrets/broker-password'), 'utf8').trim()
       const set = (value) =>
@@ -24,35 +25,42 @@ export const MISTAKES = [
     },
   },
   {
-    name: 'the proxy forwards /metrics, and the admin port is its upstream',
+    name: 'metrics are for all, and the proxy forwards them',
     check: 'operators',
     make: (tools) =>
-      changed(
-        tools,
-        'Caddyfile',
-        'reverse_proxy 127.0.0.1:8081',
-        'reverse_proxy /metrics 127.0.0.1:9101\n\treverse_proxy 127.0.0.1:8081',
-        [['respond @operators 404', '']],
-      ),
+      changed(tools, {
+        Caddyfile: [
+          ['respond @operators 404', ''],
+          ['reverse_proxy ', 'reverse_proxy /metrics 127.0.0.1:9101\n\treverse_proxy '],
+        ],
+        'webmq.json': [['"logLevel"', '"metrics": "all", "logLevel"']],
+      }),
   },
   {
-    name: 'the nodes run with requireExp off',
+    name: 'the nodes take tokens without exp',
     check: 'token',
-    make: (tools) => changed(tools, 'webmq.json', '"requireExp": true', '"requireExp": false', []),
+    make: (tools) => changed(tools, { 'webmq.json': [['"requireExp": true', '"requireExp": false']] }),
+  },
+  {
+    name: 'pages of all sites may connect',
+    check: 'stranger',
+    make: (tools) => changed(tools, { 'webmq.json': [[/"origins".*/, '"origins": ["*"],']] }),
   },
 ]
 
-/** Changes a file, restarts what reads it, and resolves to what undoes both. */
-async function changed({ folder, restart }, name, from, to, more) {
-  const file = path.join(folder, name)
-  const before = readFileSync(file, 'utf8')
-  const after = [[from, to], ...more].reduce((text, [one, other]) => text.replace(one, other), before)
-  if (after === before) throw new Error(`${name} has no ${from}`)
-  const units = name === 'Caddyfile' ? ['webmq-proxy.service'] : [1, 2, 3].map((n) => `webmq@${n}.service`)
-  writeFileSync(file, after)
-  await restart(...units)
+/** Changes files, has their programs read them, and resolves to what undoes both. */
+async function changed({ folder, reload }, files) {
+  const before = new Map()
+  for (const [name, changes] of Object.entries(files)) {
+    const file = path.join(folder, name)
+    before.set(file, readFileSync(file, 'utf8'))
+    const after = changes.reduce((text, [from, to]) => text.replace(from, to), before.get(file))
+    if (after === before.get(file)) throw new Error(`${name} has no ${changes[0][0]}`)
+    writeFileSync(file, after)
+  }
+  await reload()
   return async () => {
-    writeFileSync(file, before)
-    await restart(...units)
+    for (const [file, text] of before) writeFileSync(file, text)
+    await reload()
   }
 }

@@ -5,13 +5,13 @@
 // It does what the README.md of the folder says. systemd is played: its units are read, and their commands run as they are. In a
 // network of its own no port is taken. The last line is JSON: how long it took, and what `doctor --production` said.
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, get as plainGet } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { makeCertificate } from 'webmq-services'
+import { makeCertificate, obtainService } from 'webmq-services'
 import { MISTAKES } from './live-mistakes.mjs'
 import { Unit, wantedBy } from './units.mjs'
 
@@ -60,6 +60,7 @@ async function play() {
     response.end()
   }).listen(9999, '127.0.0.1')
 
+  if (broker === 'nats') await takeNats()
   const startedMs = performance.now()
   const seconds = () => Math.round((performance.now() - startedMs) / 100) / 10
   const file = (name) => path.join(base, name)
@@ -91,8 +92,8 @@ async function play() {
   // The lease of the killed node ends, and Prometheus reaches its successor.
   await untilInOrder()
   const found = []
-  for (const mistake of MISTAKES) {
-    const undo = await mistake.make({ folder, restart, units, run })
+  for (const mistake of MISTAKES.filter(({ of = broker }) => of === broker)) {
+    const undo = await mistake.make({ folder, restart, reload, units, run })
     found.push({ mistake: mistake.name, says: (await doctorSays([])).filter(({ status }) => status !== 'ok') })
     await undo()
     await untilInOrder()
@@ -105,6 +106,12 @@ async function play() {
     await Promise.all(names.map((name) => units.get(name).restart(folders)))
     await until('nodes are ready', () => Promise.all([1, 2, 3].map((n) => fetched(`http://127.0.0.1:910${n}/ready`))))
     await until('the proxy answers', () => run('curl', ['-sf', '--cacert', file('ca.pem'), `https://${HOST}/ready`]))
+  }
+
+  /** `systemctl reload 'webmq@*'`, and a restart of the proxy. */
+  async function reload() {
+    for (const n of [1, 2, 3]) units.get(`webmq@${n}.service`).child.kill('SIGHUP')
+    await restart('webmq-proxy.service')
   }
 
   async function untilInOrder() {
@@ -141,6 +148,12 @@ function ownNetwork() {
   writeFileSync(hosts, `127.0.0.1 localhost ${HOST}\n`)
   execFileSync('mount', ['--make-rprivate', '/'])
   execFileSync('mount', ['--bind', hosts, '/etc/hosts'])
+}
+
+/** Older distributions have a NATS that does not know sync_interval; here a newer one stands in its place. */
+async function takeNats() {
+  const { place } = await obtainService('nats', '2.10')
+  if (existsSync('/usr/sbin/nats-server')) execFileSync('mount', ['--bind', place, '/usr/sbin/nats-server'])
 }
 
 /** The commands of a README.md. */

@@ -8,7 +8,7 @@ const MAX_OUTPUT_CHARS = 20_000
 const RESTART_LIMIT = 20
 
 /** The directives of a unit, as lists: an empty value forgets the ones before, as in systemd. */
-export function readUnit(folder, name) {
+function readUnit(folder, name) {
   const file = existsSync(path.join(folder, name)) ? name : name.replace(/@[^.]*\./, '@.')
   const dropIns = path.join(folder, `${file}.d`)
   const more = existsSync(dropIns)

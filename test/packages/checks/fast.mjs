@@ -17,6 +17,14 @@ export const fastChecks = [
     run: ({ server, engine }) => expectTransport(server, engine),
   },
   {
+    name: 'npx webmq-server init writes what is of deploy/, too',
+    async run({ serverProject: project }) {
+      await project.run('npx', 'webmq-server', 'init', 'helm', 'made', '--host', 'chat.example.org')
+      const names = ['chart/Chart.yaml', 'image/healthy.sh', 'grafana/boards/webmq.json', '.gitignore']
+      await project.run('node', '-e', `${JSON.stringify(names)}.map((name) => fs.readFileSync('made/' + name))`)
+    },
+  },
+  {
     name: 'webmq-client in another project listens and publishes',
     async run({ newProject, server }) {
       const project = await newProject('client')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { DOCS_URL, ERRORS } from 'webmq-client/protocol'
-import '../../copy-errors.mjs'
+import '../../copy-files.mjs'
 import { runInProcess } from './in-process.js'
 
 const page = readFileSync(new URL('../../../../docs/errors.md', import.meta.url), 'utf8')

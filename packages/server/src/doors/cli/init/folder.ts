@@ -13,7 +13,8 @@ import { fileURLToPath } from 'node:url'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { codeOf } from '../../../kernel/base/reason.js'
 import { note, type Terminal } from '../terminal.js'
-import { type InitFlags, type Installation, installationOf, type Kind, type Values } from './values.js'
+import type { Kind, Values } from './kinds.js'
+import { type InitFlags, type Installation, installationOf } from './values.js'
 
 const TEMPLATES = fileURLToPath(new URL('../../../../templates', import.meta.url))
 const DEPLOY = path.join(TEMPLATES, 'deploy')
@@ -51,6 +52,7 @@ const SECRETS = 'secrets'
 const SECRET_FOLDER_MODE = 0o700
 const SECRET_MODE = 0o600
 const MODE = 0o644
+const FOLDER_MODE = 0o755
 
 /**
  * Writes an installation into a folder, and says what to do next.
@@ -88,13 +90,16 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
 }
 
 /** The texts of an installation by their paths, without its secrets. */
-export function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
+function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
   const files = new Map<string, string>()
   const rules = { RULES: indented(readFileSync(path.join(DEPLOY, 'prometheus/webmq.rules.yml'), 'utf8')) }
   for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {
     const root = path.join(TEMPLATES, layer)
     for (const name of existsSync(root) ? filesIn(root) : []) {
-      files.set(targetOf(name), filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name))
+      files.set(
+        RENAMED.get(name) ?? name,
+        filled(readFileSync(path.join(root, name), 'utf8'), { ...values, ...rules }, name),
+      )
     }
   }
   for (const [to, from] of OF_DEPLOY[kind]) {
@@ -125,10 +130,11 @@ function giveToUser(folder: string, user: string): void {
   }
 }
 
-/** npm leaves out files named `.gitignore`. */
-function targetOf(name: string): string {
-  return name === 'gitignore' ? '.gitignore' : name
-}
+/** npm leaves out files named `.gitignore`, and pages of the repository are read by its tests as they are. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ['gitignore', '.gitignore'],
+  ['README', 'README.md'],
+])
 
 function filesIn(root: string): readonly string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
@@ -146,7 +152,11 @@ function filled(text: string, values: Values, file: string): string {
 }
 
 function write(file: string, text: string, mode: number): void {
-  mkdirSync(path.dirname(file), { recursive: true })
+  const made = mkdirSync(path.dirname(file), { recursive: true })
+  // Services have users of their own, and must see the files whatever the umask is.
+  for (let each = path.dirname(file); made !== undefined && each.length >= made.length; each = path.dirname(each)) {
+    chmodSync(each, FOLDER_MODE)
+  }
   writeFileSync(file, text, { mode })
   // The mode of a file that is there stays, and the umask narrows a new one.
   chmodSync(file, mode)

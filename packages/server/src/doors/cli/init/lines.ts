@@ -1,4 +1,4 @@
-import type { Kind, Values } from './values.js'
+import type { Kind, Values } from './kinds.js'
 
 /** Lines that depend on what was given, in the form of each kind; without it a comment says how to get them. */
 export interface Given {

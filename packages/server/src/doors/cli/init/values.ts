@@ -1,18 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import path from 'node:path'
-import { didYouMean } from 'webmq-client/protocol'
+import { DOCS_URL, didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { isOriginPattern } from '../../../kernel/identity/origin.js'
 import { VERSION } from '../../../kernel/node/version.js'
 import { readTextFile } from '../option-sources.js'
 import { INSTALL as INSTALL_OF_TRACES } from '../send-traces.js'
+import { BROKER_SPECS, BROKERS, type BrokerName } from './brokers.js'
+import { KINDS, type Kind, type Values } from './kinds.js'
 import { linesOf } from './lines.js'
-
-export const KINDS = ['compose', 'systemd', 'helm'] as const
-export type Kind = (typeof KINDS)[number]
-export const BROKERS = ['redis', 'nats', 'rabbitmq'] as const
-export type BrokerName = (typeof BROKERS)[number]
 
 export interface InitFlags {
   readonly host: string
@@ -25,9 +22,6 @@ export interface InitFlags {
   readonly image?: string
   readonly force?: true
 }
-
-/** A name that may stand in templates as `@NAME@`. */
-export type Values = Readonly<Record<string, string>>
 
 export interface Installation {
   readonly kind: Kind
@@ -51,40 +45,14 @@ const PLACES: Readonly<Record<Kind, Values>> = {
     NODE_METRICS: '"127.0.0.1:9101", "127.0.0.1:9102", "127.0.0.1:9103"',
     PROMETHEUS: '127.0.0.1:9090',
     ALERTMANAGER: '127.0.0.1:9093',
-    BROKER_HOST: '127.0.0.1',
   },
   compose: {
     NODES: 'node-1:8080 node-2:8080 node-3:8080',
     NODE_METRICS: '"node-1:9090", "node-2:9090", "node-3:9090"',
     PROMETHEUS: 'prometheus:9090',
     ALERTMANAGER: 'alertmanager:9093',
-    BROKER_HOST: 'broker',
   },
-  helm: { BROKER_HOST: 'webmq-broker' },
-}
-
-interface BrokerSpec {
-  readonly title: string
-  /** Package and unit of Debian. */
-  readonly debian: string
-  address(password: string, host: string): string
-  readonly values: Values
-  /** What the broker itself reads. */
-  secrets(password: string): readonly (readonly [name: string, text: string])[]
-}
-
-export const BROKER_SPECS: Readonly<Partial<Record<BrokerName, BrokerSpec>>> = {
-  redis: {
-    title: 'Redis',
-    debian: 'redis-server',
-    values: {
-      BROKER_SERVICE: 'broker',
-      BROKER_FILES: '      - redis.conf',
-      BROKER_SECRETS: '      - redis-password.conf=secrets/redis-password.conf',
-    },
-    address: (password, host) => `redis://:${password}@${host}:6379`,
-    secrets: (password) => [['redis-password.conf', `requirepass ${password}`]],
-  },
+  helm: {},
 }
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: what was given makes no installation. */
@@ -98,7 +66,6 @@ export function installationOf(
   const kind = oneOf('init', kindText, KINDS)
   const broker = oneOf('--broker', flags.broker, BROKERS)
   const spec = BROKER_SPECS[broker]
-  if (spec === undefined) throw invalidOption(`--broker ${broker}: there are no files for it`)
   const host = checkedHost(flags.host)
   const folder = checkedFolder(folderText, kind)
   const origins = flags.origin ?? [`https://${host}`]
@@ -112,19 +79,18 @@ export function installationOf(
   const secret = (name: string) => kept(name, folder)?.trim() ?? randomBytes(SECRET_BYTES).toString('base64url')
   const password = secret('broker-password')
   const prefix = env.npm_config_global_prefix || path.resolve(process.execPath, '../..')
-  const places = PLACES[kind]
   return {
     kind,
     broker,
     folder,
     values: {
-      ...places,
+      ...PLACES[kind],
       HOST: host,
       FOLDER: folder,
       VERSION,
+      DOCS_URL,
       BROKER: broker,
       BROKER_TITLE: spec.title,
-      BROKER_PROGRAM: spec.debian,
       NODE: process.execPath,
       PACKAGE: `${prefix}/lib/node_modules/webmq-server`,
       ORIGINS: JSON.stringify(origins),
@@ -136,8 +102,8 @@ export function installationOf(
     },
     secrets: new Map([
       ['broker-password', password],
-      ['broker', spec.address(password, places.BROKER_HOST ?? '')],
-      ...spec.secrets(password),
+      ['broker', spec.address(password, kind)],
+      ...spec.secrets(password, kind),
       ...['jwt-secret', 'api-key', 'grafana-password'].map((name) => [name, secret(name)] as const),
       ...(certificate ?? []),
     ]),

@@ -7,6 +7,7 @@ import { warningsOf } from '../../../options/rules.js'
 import type { ResolvedOptions } from '../../../options/server-options.js'
 import { type Finding, failure, ok, skipped, warning } from '../target.js'
 import { lastValueOf, type ProductionFolder } from './folder.js'
+import { BROKER_LINES, HOLDS, OF_KIND } from './safe-lines.js'
 
 type Problem = readonly [text: string, advice: string]
 
@@ -196,164 +197,10 @@ function checkDescriptors(
   return verdict('descriptors', 'each connection has one', problems)
 }
 
-interface Line {
-  readonly check: string
-  readonly file: string
-  readonly holds: RegExp
-  readonly text: string
-  readonly advice: string
-}
-
-const line = (check: string, file: string, holds: RegExp, text: string, advice: string): Line => ({
-  check,
-  file,
-  holds,
-  text,
-  advice,
-})
-
-const BROKER_LINES: readonly Line[] = [
-  line('persistence', 'redis.conf', /^appendonly yes$/m, 'Redis has what it took only in its memory', 'appendonly yes'),
-  line(
-    'persistence',
-    'redis.conf',
-    /^appendfsync always$/m,
-    'Redis acknowledges what is not on its disk yet',
-    'appendfsync always',
-  ),
-  line(
-    'persistence',
-    'redis.conf',
-    /^maxmemory-policy noeviction$/m,
-    'Redis removes the log when its memory is full',
-    'maxmemory-policy noeviction',
-  ),
-  line('persistence', 'redis.conf', /^maxmemory [1-9]/m, 'Redis takes all memory of the machine', 'maxmemory 1gb'),
-  line(
-    'persistence',
-    'secrets/redis-password.conf',
-    /^requirepass \S{16}/m,
-    'Redis has no password, or a short one',
-    'requirepass and 16 characters or more',
-  ),
-]
-
-const RULES_ADVICE = 'The rules of deploy/prometheus/webmq.rules.yml.'
-
-const MONITORING_LINES: readonly Line[] = [
-  line(
-    'alerts',
-    'prometheus/prometheus.yml',
-    /^ *- "?webmq\.rules\.yml"?$/m,
-    'Prometheus does not load the rules of WebMQ',
-    'rule_files: [webmq.rules.yml]',
-  ),
-  line(
-    'alerts',
-    'prometheus/prometheus.yml',
-    /^ *- targets: \["[\w.-]+:9093"\]$/m,
-    'Prometheus tells no Alertmanager',
-    'alerting.alertmanagers with its address',
-  ),
-  line(
-    'alerts',
-    'prometheus/webmq.rules.yml',
-    /^ *- alert: WebMQBrokerDown$/m,
-    'the rules are not those of WebMQ',
-    RULES_ADVICE,
-  ),
-  line(
-    'alerts',
-    'prometheus/alertmanager.yml',
-    /^ *group_by: \[alertname\]$/m,
-    'one outage is a message for each node',
-    'group_by: [alertname]',
-  ),
-  line(
-    'nodes',
-    'prometheus/prometheus.yml',
-    /targets: \[("[^"]+", *){2}"[^"]+"\]/,
-    'Prometheus does not watch three nodes',
-    'the admin ports of all nodes',
-  ),
-]
-
-const PROXY_LINES: readonly Line[] = [
-  line(
-    'proxy',
-    'Caddyfile',
-    /^\s*@operators path \/metrics .*\n\s*respond @operators 404$/m,
-    'the proxy forwards /metrics',
-    'respond @operators 404',
-  ),
-  line(
-    'proxy',
-    'Caddyfile',
-    /^\s*health_uri \/ready$/m,
-    'the proxy sends clients to nodes that are not ready',
-    'health_uri /ready',
-  ),
-  line(
-    'proxy',
-    'Caddyfile',
-    /^\s*header Strict-Transport-Security /m,
-    'browsers may come without TLS',
-    'header Strict-Transport-Security "max-age=31536000"',
-  ),
-  line('proxy', 'Caddyfile', /^[\w.-]+ \{$/m, 'the proxy serves no name by TLS', 'the host name alone before the {'),
-  line(
-    'nodes',
-    'Caddyfile',
-    /^\s*reverse_proxy( \S+:\d+){3,} \{$/m,
-    'the proxy has fewer than three nodes',
-    'the addresses of all nodes behind reverse_proxy',
-  ),
-]
-
-const OF_KIND: Readonly<Record<ProductionFolder['kind'], readonly Line[]>> = {
-  systemd: [
-    ...PROXY_LINES,
-    ...MONITORING_LINES,
-    line(
-      'nodes',
-      'systemd/webmq.target',
-      /^Wants=(webmq@\d+\.service ?){3,}$/m,
-      'fewer than three nodes are started',
-      'Wants=webmq@1.service webmq@2.service webmq@3.service',
-    ),
-    line(
-      'nodes',
-      'systemd/webmq@.service',
-      /^Restart=(always|on-failure)$/m,
-      'a node that crashes stays away',
-      'Restart=always',
-    ),
-  ],
-  compose: [...PROXY_LINES, ...MONITORING_LINES],
-  helm: [
-    line('nodes', 'values.yaml', /^replicas: ([3-9]|\d{2,})$/m, 'fewer than three nodes are started', 'replicas: 3'),
-    line('proxy', 'values.yaml', /^ {2}tlsSecret: [\w-]+$/m, 'the Ingress has no TLS', 'tlsSecret: webmq-tls'),
-    line('alerts', 'alerts.yaml', /^ *- alert: WebMQBrokerDown$/m, 'the rules are not those of WebMQ', RULES_ADVICE),
-    line(
-      'alerts',
-      'alerts.yaml',
-      /^ *groupBy: \[alertname\]$/m,
-      'one outage is a message for each node',
-      'groupBy: [alertname]',
-    ),
-  ],
-}
-
-const HOLDS: Readonly<Record<string, string>> = {
-  persistence: 'the broker keeps what it has acknowledged',
-  alerts: 'the rules are loaded, and an outage is one message',
-  proxy: 'it asks whether nodes are ready, and forwards no metrics',
-  nodes: 'three of them, known to proxy and Prometheus',
-}
-
 /** Looks for the lines that make an installation safe. What is absent is a mistake, whatever stands in its place. */
 function checkLines({ kind, text }: ProductionFolder): readonly Finding[] {
-  const lines = [...BROKER_LINES.filter(({ file }) => text(file) !== ''), ...OF_KIND[kind]]
+  const ofBroker = Object.entries(BROKER_LINES).flatMap(([file, each]) => (text(file) === '' ? [] : each))
+  const lines = [...ofBroker, ...OF_KIND[kind]]
   const checks = [...new Set(lines.map(({ check }) => check))]
   return checks.flatMap((check) => {
     const broken = lines.filter((each) => each.check === check && !each.holds.test(text(each.file)))

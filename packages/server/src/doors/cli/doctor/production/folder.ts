@@ -5,7 +5,7 @@ import { invalidOption } from '../../../../kernel/base/invalid-option.js'
 import { resolveOptions } from '../../../options/options.js'
 import type { ResolvedOptions } from '../../../options/server-options.js'
 import { readConfigFile } from '../../config-file.js'
-import type { Kind } from '../../init/values.js'
+import type { Kind } from '../../init/kinds.js'
 import { mergeSources, readEnvironment } from '../../option-sources.js'
 
 /** What `webmq-server init` has written, and its operator has changed. */

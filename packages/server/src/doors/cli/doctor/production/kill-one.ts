@@ -2,8 +2,10 @@ import { exec } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { WebMQClient, WebMQError } from 'webmq-client'
+import { WebMQError } from 'webmq-client/protocol'
 import { type ClientOptions, WebSocket } from 'ws'
+import { defined } from '../../../../kernel/base/defined.js'
+import { type Client, createQuietClient } from '../../client/quiet.js'
 import { inWords } from '../../terminal.js'
 import { type DoctorTarget, elapsedMs, type Finding, failure, ok, tlsOptionsOf, warning, whyOf } from '../target.js'
 
@@ -16,7 +18,7 @@ const BACK_LIMIT_MS = 45_000
 const AFTER_MS = 2_000
 
 interface Listener {
-  readonly client: WebMQClient
+  readonly client: Client
   readonly received: Set<number>
   gapReason: string | undefined
   awayMs: number
@@ -56,33 +58,28 @@ export async function killOne(
   }
 }
 
-function clientOf(target: DoctorTarget, token: string | undefined): WebMQClient {
+function clientOf(target: DoctorTarget, token: string | undefined): Client {
   const trusting: ClientOptions = { ...tlsOptionsOf(target), rejectUnauthorized: true }
   class TrustingSocket extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
       super(url, protocols, trusting)
     }
   }
-  const client = new WebMQClient({
-    url: target.url.href,
-    WebSocket: TrustingSocket,
-    ...(token === undefined ? {} : { token }),
-  })
-  // The state of the connection is what is looked at; errors that end the check are thrown by publish and listen.
-  client.on('error', () => undefined)
-  return client
+  return createQuietClient({ url: target.url.href, WebSocket: TrustingSocket, ...defined({ token }) })
 }
 
-async function listen(client: WebMQClient, key: string): Promise<Listener> {
+async function listen(client: Client, key: string): Promise<Listener> {
   const listener: Listener = { client, received: new Set(), gapReason: undefined, awayMs: 0 }
   client.on('gap', ({ reason }) => {
     listener.gapReason = reason
   })
-  await client.listen(key, (payload: unknown) => void listener.received.add(Number(payload))).ready
+  await client.listen(key, (payload: unknown) => {
+    listener.received.add(Number(payload))
+  }).ready
   return listener
 }
 
-function publishUntilStopped(client: WebMQClient, key: string): { stop(): Promise<readonly number[]> } {
+function publishUntilStopped(client: Client, key: string): { stop(): Promise<readonly number[]> } {
   const acknowledged: number[] = []
   const waiting: Promise<unknown>[] = []
   let next = 0
