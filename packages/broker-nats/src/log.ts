@@ -1,5 +1,6 @@
 import type { ApiError, JetStreamManager, PubAck } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
+import { WebMQError } from 'webmq-client/protocol'
 import {
   decodeEnvelope,
   type LinkEvents,
@@ -266,7 +267,9 @@ export class PublishAcks {
     const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
     if (error !== undefined) {
       this.#sent.delete(sequence)
-      this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
+      // Without a cause: clients see JetStream's words, which name neither hosts nor users.
+      const detail = `it refused the message: ${error.description}`
+      this.#events.refused(sequence, new WebMQError('E_BROKER_UNAVAILABLE', { detail }))
       // The log drops the second copy of what was stored.
       this.#asksAll = true
       for (const earlier of [...this.#sent.values()])

@@ -106,6 +106,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/nodes/shared-table.ts #silent': '1,024 nodes',
   'features/nodes/shared-table.ts #unheard': '1,024 nodes',
   'features/observing/audit/log.ts #counts': '10,000 sources of a second',
+  'features/observing/health/state-log.ts #lasting': 'the rows of NODE_STATES',
   'kernel/patterns/key-rules.ts #byKey': '10,000',
   'kernel/patterns/match-cache.ts #old': 'half of MatchCache, in keys and in groups',
   'kernel/patterns/match-cache.ts #young': 'half of MatchCache, in keys and in groups',

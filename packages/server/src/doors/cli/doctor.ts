@@ -16,6 +16,7 @@ interface DoctorFlags {
   readonly token?: string
   readonly tokenFile?: string
   readonly ca?: string
+  readonly admin?: string
   readonly idle?: number
   readonly timeout: number
   readonly json?: true
@@ -33,11 +34,12 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
     )
     .option('--token-file <file>', 'The same, read from a file.')
     .option('--ca <file>', 'PEM file with a private authority to trust.')
+    .option('--admin <url>', 'Ask the admin port how the server is, such as http://127.0.0.1:9090; it tells more.')
     .option('--idle <time>', 'Keep a connection idle for this time, to see who cuts it.', parseTimeMs)
     .option('--timeout <time>', 'Time for each step.', parseTimeMs, 5_000)
     .option('--json', 'Print one JSON object per finding.')
     .action(async (text: string, flags: DoctorFlags) => {
-      const { origin, ca, idle, timeout, json = false } = flags
+      const { origin, ca, admin, idle, timeout, json = false } = flags
       const { parseOrigin, parseServerUrl } = await import('./doctor/target.js')
       const target = {
         ...parseServerUrl(text),
@@ -47,7 +49,8 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
         ca: ca === undefined ? undefined : readTextFile(ca, '--ca'),
         idleMs: idle,
       }
+      const adminTarget = admin === undefined ? undefined : { ...target, ...parseServerUrl(admin), token: undefined }
       const { diagnose } = await import('./doctor/diagnose.js')
-      exit(await diagnose(target, json, terminal))
+      exit(await diagnose({ ...target, admin: adminTarget }, json, terminal))
     })
 }

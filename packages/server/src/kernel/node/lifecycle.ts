@@ -3,6 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { ServerHttp } from '../../doors/http/create-http.js'
 import type { ResolvedOptions } from '../../doors/options/server-options.js'
 import { describeTransport, type Health } from '../../features/observing/health/readiness.js'
+import { StateLog } from '../../features/observing/health/state-log.js'
 import { combineObservers } from '../../features/observing/observer.js'
 import { loadTracer } from '../../features/observing/tracing/tracer.js'
 import { deferred } from '../base/deferred.js'
@@ -68,6 +69,7 @@ export class Lifecycle {
   #connectionLimit: number | undefined
   #stopTimes = AT_ONCE
   readonly #socketFile: SocketFile | undefined
+  readonly #states: StateLog
 
   constructor(context: LifecycleContext) {
     this.#context = context
@@ -76,9 +78,11 @@ export class Lifecycle {
     const { parts, events, http } = context
     const { logger, verifier, audit, webhook, options } = parts
     this.#socketFile = SocketFile.of(options.host)
+    this.#states = new StateLog({ health: () => this.health(), logger })
     this.#stops = new StopList(logger)
     this.#stops.add({ name: 'socket file', stop: () => this.#socketFile?.remove() })
     this.#stops.add({ name: 'events', stop: () => events.close() })
+    this.#stops.add({ name: 'state log', stop: () => this.#states.stop() })
     this.#stops.add({ name: 'http', stop: () => http.frontend.close() })
     this.#stops.add({ name: 'verifier', stop: () => verifier?.close() })
     // After the node: it closes connections, which both report.
@@ -141,7 +145,17 @@ export class Lifecycle {
 
   health(): Health {
     const health = this.node?.report.health() ?? this.#healthWithoutNode()
-    return { ...health, ...defined({ transport: this.#transport?.choice, connectionLimit: this.#connectionLimit }) }
+    const { certificates, parts } = this.#context
+    return {
+      ...health,
+      ...defined({
+        transport: this.#transport?.choice,
+        connectionLimit: this.#connectionLimit,
+        certificate: certificates?.defect,
+        auditLinesLost: parts.audit?.stats().droppedCount || undefined,
+        webhook: (parts.webhook?.stats.breaker ?? 'closed') === 'closed' ? undefined : 'open',
+      }),
+    }
   }
 
   #healthWithoutNode(): Health {
@@ -176,6 +190,7 @@ export class Lifecycle {
     const state = this.#state
     if ('stopped' in state) return Promise.reject(notRunning())
     if ('running' in state) return state.running
+    this.#states.start()
     const running = this.#bringUp(attachTo)
     this.#state = { name: 'starting', running }
     return running

@@ -207,10 +207,10 @@ export class Server implements WebMQServer {
     return node
   }
 
-  #metricsSource(): MetricsSource | undefined {
-    const { node } = this.#lifecycle
-    if (node === undefined) return undefined
-    return { node: this.#name, version: VERSION, broker: node.report.health().broker.name, stats: this.stats() }
+  #metricsSource(): MetricsSource {
+    const { status, broker } = this.#lifecycle.health()
+    const stats = this.#lifecycle.node && this.stats()
+    return { node: this.#name, version: VERSION, broker: broker.name, status, stats }
   }
 }
 

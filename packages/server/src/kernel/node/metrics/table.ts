@@ -1,4 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
+import { roomHere } from '../../../doors/options/rules.js'
+import type { NodeStatus } from '../../../features/observing/health/readiness.js'
 import { CLOSE_CODES, ERROR_CODES } from '../../../features/observing/measuring/measurements.js'
 import {
   flagged,
@@ -18,12 +20,16 @@ export interface MetricsSource {
   readonly node: string
   readonly version: string
   readonly broker: string
-  readonly stats: ServerStats
+  readonly status: NodeStatus
+  /** Absent while the node does not serve. */
+  readonly stats: ServerStats | undefined
 }
 
 type Given<Part extends keyof ServerStats> = NonNullable<ServerStats[Part]>
 
 const BREAKER_STATES: readonly Given<'webhook'>['breaker'][] = ['closed', 'open', 'half-open']
+const NODE_STATUSES = namesOf<NodeStatus>({ starting: true, ok: true, draining: true, stopped: true })
+const ROOM = roomHere()
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -61,6 +67,17 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       { series: seriesName('webmq_build_info', { version, node, broker }), value: 1 },
     ],
   },
+  ...metricsFrom((source: MetricsSource) => source, {
+    'webmq_node_status{status}': [
+      '1 for the status of the node: starting, ok, draining, stopped.',
+      ({ status }) => flagged(NODE_STATUSES, status),
+    ],
+    webmq_memory_limit_bytes: ['Memory of the machine or container.', () => ROOM.memoryBytes],
+    webmq_heap_limit_bytes: [
+      'The most that the heap of JavaScript may take; beyond it the process ends.',
+      () => ROOM.heapBytes,
+    ],
+  }),
   ...metricsOf((stats) => stats, {
     webmq_connections: 'connectionCount: Open connections.',
     webmq_users: 'userCount: Users with an open connection to this node.',
@@ -152,6 +169,8 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       'Age of the newest of these messages when this node read it, by the clocks of broker and node.',
       ({ lagMs }) => lagMs / 1_000,
     ],
+    webmq_log_held_ratio:
+      'heldShare: Part of the messages and of the time of a rule of `history` that the full log holds, by the worst rule; 1: all.',
   }),
   ...metricsOf(({ broker }) => broker.retained, {
     webmq_retained_keys: 'keyCount: Keys whose last message is retained.',
@@ -189,7 +208,9 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
     help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
     labels: ['hook', 'outcome'],
     read: ({ stats }) =>
-      HOOK_SERIES.map(({ hook, outcome, series }) => ({ series, value: stats.hooks[hook][outcome] })),
+      stats === undefined
+        ? []
+        : HOOK_SERIES.map(({ hook, outcome, series }) => ({ series, value: stats.hooks[hook][outcome] })),
   },
   ...metricsOf(({ webhook }) => webhook, {
     'webmq_webhook_breaker{status}': [
@@ -234,6 +255,10 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       'Changes of the certificate files, by status: used, or failed (the old certificate stays).',
       ({ reloadCount, failedReloadCount }) => ({ used: reloadCount, failed: failedReloadCount }),
     ],
+    webmq_tls_certificate_refused: [
+      '1 while the changed certificate files cannot be used, and the old certificate stays.',
+      ({ isRefused }) => Number(isRefused),
+    ],
   }),
   ...metricsOf(({ audit }) => audit, {
     'webmq_audit_lines_total{outcome}': [
@@ -249,5 +274,5 @@ function metricsOf<Part extends object>(
   rows: MetricRows<Part>,
   type?: MetricType,
 ): readonly MetricSpec<MetricsSource>[] {
-  return metricsFrom(({ stats }: MetricsSource) => partOf(stats), rows, type)
+  return metricsFrom(({ stats }: MetricsSource) => stats && partOf(stats), rows, type)
 }
