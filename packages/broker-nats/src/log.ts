@@ -257,7 +257,7 @@ export class PublishAcks {
       if (!areAnswersHere && this.#asked.has(earlier)) continue
       this.#sent.delete(earlier)
       this.#asked.delete(earlier)
-      this.#events.refused(earlier, new Error(NOT_STORED))
+      this.#events.refused(earlier, refusal(NOT_STORED))
     }
   }
 
@@ -267,9 +267,7 @@ export class PublishAcks {
     const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
     if (error !== undefined) {
       this.#sent.delete(sequence)
-      // Without a cause: clients see JetStream's words, which name neither hosts nor users.
-      const detail = `it refused the message: ${error.description}`
-      this.#events.refused(sequence, new WebMQError('E_BROKER_UNAVAILABLE', { detail }))
+      this.#events.refused(sequence, refusal(error.description))
       // The log drops the second copy of what was stored.
       this.#asksAll = true
       for (const earlier of [...this.#sent.values()])
@@ -309,4 +307,9 @@ export class PublishAcks {
     }
     return undefined
   }
+}
+
+/** Without a cause: clients see JetStream's words, which name neither hosts nor users. */
+function refusal(words: string): WebMQError {
+  return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `it refused the message: ${words}` })
 }
