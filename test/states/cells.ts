@@ -16,25 +16,42 @@ const RULES = `${ROOT}deploy/prometheus/webmq.rules.yml`
 /** How busy the machine of the tests is, is not to be told by them. */
 const OF_MACHINE = 'WebMQEventLoopLag|WebMQMemory'
 
-/** Holds a node in a state against each cell of its row. */
+/** Holds a node in a state against each cell of its row, and fails with all those that are not as it says. */
 export async function checkRow(row: StateRow, stage: Stage): Promise<void> {
+  const red: string[] = []
+  const cell = async (name: keyof StateRow, check: () => Promise<void> | void) => {
+    try {
+      await check()
+    } catch (error) {
+      red.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  let page = ''
   // First: of some states a node learns by a publish.
-  const words = await stage.words()
-  expect(words).toEqual(words.map(() => expect.stringContaining(row.words)))
-  await vi.waitFor(async () => expect(await readyOf(stage, row.ready)).toBe(row.ready), { interval: 100 })
-  const page = await vi.waitFor(async () => {
-    const text = row.state === 'gone' ? '' : await scrape(stage.admin)
-    expect(holds(row.metric, text), row.metric).toBe(true)
-    return text
+  await cell('words', async () => {
+    const words = await stage.words()
+    expect(words).toEqual(words.map(() => expect.stringContaining(row.words)))
   })
-  await vi.waitFor(() =>
-    expect(stage.lines().map(({ level, message }) => `${level}: ${message}`)).toContainLine(row.line),
+  await cell('ready', () =>
+    vi.waitFor(async () => expect(await readyOf(stage, row.ready)).toBe(row.ready), { interval: 100 }),
   )
-  const ca = stage.caFile === undefined ? [] : ['--ca', stage.caFile]
-  const admin = row.state === 'gone' ? [] : ['--admin', stage.admin]
-  const { stdout } = await runInProcess(['doctor', '--json', stage.url, '--timeout', '2s', ...admin, ...ca])
-  expect(doctorLines(stdout)).toContainLine(row.doctor)
-  expect(await alertsOf(stage.before, page)).toEqual([...row.alerts].sort())
+  await cell('metric', () =>
+    vi.waitFor(async () => {
+      page = row.state === 'gone' ? '' : await scrape(stage.admin)
+      expect(holds(row.metric, page), row.metric).toBe(true)
+    }),
+  )
+  await cell('line', () =>
+    vi.waitFor(() => expect(stage.lines().map(({ level, message }) => `${level}: ${message}`)).toContainLine(row.line)),
+  )
+  await cell('doctor', async () => {
+    const ca = stage.caFile === undefined ? [] : ['--ca', stage.caFile]
+    const admin = row.state === 'gone' ? [] : ['--admin', stage.admin]
+    const { stdout } = await runInProcess(['doctor', '--json', stage.url, '--timeout', '2s', ...admin, ...ca])
+    expect(doctorLines(stdout)).toContainLine(row.doctor)
+  })
+  await cell('alerts', async () => expect(await alertsOf(stage.before, page)).toEqual([...row.alerts].sort()))
+  expect(red).toEqual([])
 }
 
 /** What `/ready` says, in the form of the cell: of other members the cell says nothing. */
