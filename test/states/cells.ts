@@ -26,7 +26,6 @@ export async function checkRow(row: StateRow, stage: Stage): Promise<void> {
       red.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
-  let page = ''
   // First: of some states a node learns by a publish.
   await cell('words', async () => {
     const words = await stage.words()
@@ -37,7 +36,7 @@ export async function checkRow(row: StateRow, stage: Stage): Promise<void> {
   )
   await cell('metric', () =>
     vi.waitFor(async () => {
-      page = row.state === 'gone' ? '' : await scrape(stage.admin)
+      const page = row.state === 'gone' ? '' : await scrape(stage.admin)
       expect(holds(row.metric, page), row.metric).toBe(true)
     }),
   )
@@ -50,7 +49,15 @@ export async function checkRow(row: StateRow, stage: Stage): Promise<void> {
     const { stdout } = await runInProcess(['doctor', '--json', stage.url, '--timeout', '2s', ...admin, ...ca])
     expect(doctorLines(stdout)).toContainLine(row.doctor)
   })
-  await cell('alerts', async () => expect(await alertsOf(stage.before, page)).toEqual([...row.alerts].sort()))
+  await cell('alerts', () =>
+    vi.waitFor(
+      async () => {
+        const after = row.state === 'gone' ? '' : await scrape(stage.admin)
+        expect(await alertsOf(stage.before, after)).toEqual([...row.alerts].sort())
+      },
+      { interval: 1_000 },
+    ),
+  )
   expect(red).toEqual([])
 }
 

@@ -56,14 +56,19 @@ export const PLAYS: Readonly<Record<StateName, () => Promise<Stage>>> = {
     const redis = await privateRedis()
     const node = await StageNode.start({ broker: redis.url, brokerTimeoutMs: 5_000, brokerHeartbeatMs: 60_000 })
     const publishers = await Promise.all(Array.from({ length: 3 }, () => ProtocolClient.open(node.url)))
+    // A publish that has waited for a second is refused. Redis takes messages for half of a second in three.
+    const pause = () => void tell(redis, 'CLIENT PAUSE 2500 WRITE')
+    pause()
+    const pauses = setInterval(pause, 3_000)
     let id = 0
-    const timer = setInterval(() => {
-      // Redis takes messages for some milliseconds of each second and a half.
-      if (id % 450 === 0) void tell(redis, 'CLIENT PAUSE 1490 WRITE')
+    const publishes = setInterval(() => {
       for (const publisher of publishers)
         publisher.send({ verb: 'publish', id: `p${id++}`, key: KEY, echo: false, payload: '1' })
     }, 10)
-    onTestFinished(() => clearInterval(timer))
+    onTestFinished(() => {
+      clearInterval(pauses)
+      clearInterval(publishes)
+    })
     const refused = () => publishers.flatMap((publisher) => publisher.received('error'))
     return {
       admin: node.admin,
