@@ -116,7 +116,7 @@ export const PLAYS: Readonly<Record<StateName, () => Promise<Stage>>> = {
     for (let number = 0; number < 200; number++) await node.server.publish(KEY, number)
     return node
   },
-  'lines of the audit log are lost': async () =>
+  'the audit log cannot be written': async () =>
     await StageNode.start({ auditLog: '/dev/full', auditLevel: 'listens' }),
   'the webhook fails': async () => {
     const webhook = { url: `http://127.0.0.1:${await freePort()}/`, events: ['publish'] }

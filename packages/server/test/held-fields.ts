@@ -5,6 +5,7 @@
 export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/base/conditions.ts #looks': 'each has a timeout',
   'kernel/base/deadlines.ts #heap': 'what each is for; a cleared one goes at once',
+  'kernel/base/line-writer.ts #lines': 'MAX_WAITING_BYTES',
   'kernel/base/networks.ts #v4Ranges': 'options',
   'kernel/base/numbered-queue.ts #values': 'publishes that wait: brokerMaxPendingBytes',
   'adapters/brokers/dedupe/duplicate-filter.ts #byNode': '1,024 nodes, each 16 KiB',

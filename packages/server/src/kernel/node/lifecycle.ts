@@ -146,13 +146,15 @@ export class Lifecycle {
   health(): Health {
     const health = this.node?.report.health() ?? this.#healthWithoutNode()
     const { certificates, parts } = this.#context
+    const audit = parts.audit?.stats()
     return {
       ...health,
       ...defined({
         transport: this.#transport?.choice,
         connectionLimit: this.#connectionLimit,
         certificate: certificates?.defect,
-        auditLinesLost: parts.audit?.stats().droppedCount || undefined,
+        auditLinesLost: audit?.droppedCount || undefined,
+        auditWaitingBytes: audit?.waitingBytes || undefined,
         webhook: (parts.webhook?.stats.breaker ?? 'closed') === 'closed' ? undefined : 'open',
       }),
     }

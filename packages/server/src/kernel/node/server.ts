@@ -4,7 +4,7 @@ import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError 
 import { createHttp, type ServerHttp } from '../../doors/http/create-http.js'
 import { planReload } from '../../doors/options/reload.js'
 import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../../doors/options/server-options.js'
-import { setLogLevel } from '../base/logger.js'
+import { linesOf, setLogLevel } from '../base/logger.js'
 import { CertificateStore } from '../identity/certificates/store.js'
 import { NO_HOOK_COUNTS } from '../identity/hook-port.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
@@ -190,13 +190,15 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    const { audit, hooks, webhook } = this.#parts
+    const { audit, hooks, logger, webhook } = this.#parts
+    const logLines = linesOf(logger)
     return {
       ...node.report.stats(),
       http: this.#http.frontend.stats(),
       hooks: hooks?.counts ?? NO_HOOK_COUNTS,
       ...(webhook && { webhook: webhook.stats }),
       ...(audit && { audit: audit.stats() }),
+      ...(logLines && { logLines }),
       ...(tls === undefined ? undefined : { tls }),
     }
   }

@@ -20,7 +20,10 @@ interface Notices {
   readonly clockApartMs?: number | undefined
   /** Part of a rule of history that the full log holds. */
   readonly logHeldShare?: number | undefined
+  /** Since the start. */
   readonly auditLinesLost?: number | undefined
+  /** Lines that are not written yet. */
+  readonly auditWaitingBytes?: number | undefined
   readonly webhook?: 'open' | undefined
 }
 

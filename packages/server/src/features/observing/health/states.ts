@@ -134,9 +134,13 @@ export const NODE_STATES: readonly NodeState[] = [
   {
     name: 'audit log',
     isLogged: true,
-    textOf: ({ auditLinesLost }) =>
-      auditLinesLost === undefined ? undefined : `it has lost ${auditLinesLost} lines of its audit log since its start`,
-    advice: 'Look at the disk of --audit-log: it is slow, full or gone.',
+    textOf: ({ auditLinesLost, auditWaitingBytes }) => {
+      if (auditLinesLost !== undefined) return `it has lost ${auditLinesLost} lines of its audit log since its start`
+      return auditWaitingBytes === undefined
+        ? undefined
+        : `${auditWaitingBytes} bytes of its audit log wait to be written`
+    },
+    advice: 'Look at the disk of --audit-log: it is slow, full or gone; ask again: a moment of it does no harm.',
   },
   {
     name: 'webhook',

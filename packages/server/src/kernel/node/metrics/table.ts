@@ -11,6 +11,7 @@ import {
   namesOf,
   seriesName,
 } from '../../../features/observing/metrics/spec.js'
+import type { LineCounts } from '../../base/line-writer.js'
 import { HOOK_NAMES } from '../../identity/hook-port.js'
 import type { BrokerStatus } from '../../ports/broker.js'
 import { FEATURES } from '../features.js'
@@ -262,11 +263,23 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
   }),
   ...metricsOf(({ audit }) => audit, {
     'webmq_audit_lines_total{outcome}': [
-      'Lines of the audit log, by outcome: written, or dropped (disk slow or full); absent without it.',
-      ({ writtenCount, droppedCount }) => ({ written: writtenCount, dropped: droppedCount }),
+      'Lines of the audit log, by outcome: written, or dropped (disk slow, full or gone); absent without it.',
+      outcomesOf,
     ],
+    webmq_audit_lines_waiting_bytes: 'waitingBytes: Lines of the audit log that are not written yet.',
+  }),
+  ...metricsOf(({ logLines }) => logLines, {
+    'webmq_log_lines_total{outcome}': [
+      "Lines of the node's own log, by outcome: written, or dropped (disk full, or nobody reads it); absent with a logger of yours.",
+      outcomesOf,
+    ],
+    webmq_log_lines_waiting_bytes: "waitingBytes: Lines of the node's own log that are not written yet.",
   }),
 ]
+
+function outcomesOf({ writtenCount, droppedCount }: LineCounts): Record<'written' | 'dropped', number> {
+  return { written: writtenCount, dropped: droppedCount }
+}
 
 /** Metrics of one part of the stats, as {@link metricsFrom}. */
 function metricsOf<Part extends object>(
