@@ -94,7 +94,7 @@ export default defineConfig({
       project('native'),
       project('transport-uws'),
       ...ofBrokers,
-      { resolve, test: { ...ofOutbox, ...WAITING } },
+      { resolve, test: ofOutbox },
       project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, name: 'bench-plays', include: [PLAYS] } },

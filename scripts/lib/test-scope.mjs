@@ -8,7 +8,7 @@ import { ROOT } from './steps.mjs'
  * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door and in
  * each cache, ten thousand connections, the checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
  * packages for Python and Go, the client in other runtimes, the site, the commands of the docs,
- * the Helm chart, an installation from an empty folder.
+ * the Helm chart, an installation from an empty folder, and a Prometheus that scrapes a node in each state.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -35,6 +35,7 @@ const ONLY_ALL = [
   'test/seeded/mutants.test.ts',
   'test/site/site.test.ts',
   'test/skew/skew.test.ts',
+  'test/states/prometheus.test.ts',
 ]
 
 const brokers = (...names) => names.map((name) => `packages/server/test/brokers/${name}.test.ts`)

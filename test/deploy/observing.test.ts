@@ -4,14 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { DOCS_URL } from 'webmq-client/protocol'
+import { obtainPrometheus } from 'webmq-services'
+import { parse } from 'yaml'
 import { metricsPage } from '../../packages/server/src/doors/metrics/page.js'
 import { METRICS } from '../../packages/server/src/doors/metrics/table.js'
+import { STATES } from '../states/table.js'
 import { ROOT, readJson, readText, readYaml } from './files.js'
 
 const run = promisify(execFile)
 
 const RULES = 'deploy/prometheus/webmq.rules.yml'
-const rules: { alert: string; expr: string; annotations: { summary: string } }[] = readYaml(RULES).groups[0].rules
+const rules: { alert: string; expr: string; annotations: { summary: string; runbook_url: string } }[] =
+  readYaml(RULES).groups[0].rules
 const board = readJson('deploy/grafana/webmq.json')
 const panels: { type: string; title: string; targets?: { expr: string }[] }[] = board.panels
 const boardQueries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
@@ -31,17 +36,24 @@ async function knownNames(): Promise<Set<string>> {
   return new Set([...own, ...ofProcess])
 }
 
-/** Runs promtool, or says why the test is skipped. */
-async function promtool(skip: (note?: string) => void, ...args: string[]): Promise<string> {
-  try {
-    const { stdout } = await run('promtool', args, { cwd: `${ROOT}deploy/prometheus` })
-    return stdout
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    console.info('alert rules are not checked by promtool: install the Debian package prometheus')
-    skip('promtool is missing')
-    return ''
+async function promtool(...args: string[]): Promise<string> {
+  const { promtool } = await obtainPrometheus()
+  return (await run(promtool, args, { cwd: `${ROOT}deploy/prometheus` })).stdout
+}
+
+/** Alerts of which a test of the rules expects one at least. */
+function raisedIn(tests: string): string[] {
+  const cases = readTests(tests).flatMap(({ alert_rule_test: ofTest }) => ofTest)
+  return cases.flatMap(({ alertname, exp_alerts: expected }) => (expected.length > 0 ? [alertname] : []))
+}
+
+function readTests(text: string) {
+  const { tests } = parse(text) as {
+    readonly tests: readonly {
+      readonly alert_rule_test: readonly { alertname: string; exp_alerts: readonly object[] }[]
+    }[]
   }
+  return tests
 }
 
 describe('deploy/prometheus', () => {
@@ -57,17 +69,49 @@ describe('deploy/prometheus', () => {
     }
   })
 
-  it('has alerts with a name of their own, and a summary that names the node', () => {
+  it('has alerts with a name of their own, and a summary that names the node or its job', () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length)
-    for (const { annotations } of rules) expect(annotations.summary).toContain('{{ $labels.instance }}')
+    for (const { alert, annotations } of rules)
+      if (alert !== 'WebMQNoNodes') expect(annotations.summary).toMatch(/\{\{ \$labels\.(instance|job) \}\}/)
   })
 
-  it('is valid', async ({ skip }) => {
-    expect(await promtool(skip, 'check', 'rules', 'webmq.rules.yml')).toContain(`SUCCESS: ${rules.length} rules found`)
+  it('sends whoever is woken to a section about the alert', () => {
+    const sections = [...readText('docs/operations.md').matchAll(/^### (WebMQ\w+)\n\n\S/gm)].map(([, alert]) => alert)
+    expect(sections).toEqual(rules.map(({ alert }) => alert))
+    for (const { alert, annotations } of rules)
+      expect(annotations.runbook_url).toBe(`${DOCS_URL}operations.md#${alert.toLowerCase()}`)
   })
 
-  it('raises its alerts, the first incident included, and none without a reason', async ({ skip }) => {
-    expect(await promtool(skip, 'test', 'rules', 'webmq.rules.test.yml')).toContain('SUCCESS')
+  it('has no alert that nobody has seen: each is raised by a state, or by promtool', () => {
+    const tests = readText('deploy/prometheus/webmq.rules.test.yml')
+    const raised = new Set<string>([...STATES.flatMap(({ alerts }) => alerts), ...raisedIn(tests)])
+    expect(rules.map(({ alert }) => alert).filter((alert) => !raised.has(alert))).toEqual([])
+  })
+
+  it('has one alert for what all nodes notice at once', () => {
+    const shared = rules.filter(({ expr }) => /webmq_broker_status|E_BROKER_UNAVAILABLE|clock_apart/.test(expr))
+    expect(shared.length).toBeGreaterThan(3)
+    for (const { expr } of shared) expect(expr).toMatch(/^(sum|max) by \(job\)/)
+  })
+
+  it('has routes that Alertmanager understands, and that name alerts', async ({ skip }) => {
+    const names = readText('deploy/prometheus/alertmanager.yml').match(/WebMQ\w+/g) ?? []
+    for (const name of names) expect(rules.map(({ alert }) => alert)).toContain(name)
+    const checked = await run('amtool', ['check-config', `${ROOT}deploy/prometheus/alertmanager.yml`]).catch(
+      (error: NodeJS.ErrnoException) => error,
+    )
+    if (!(checked instanceof Error)) return
+    if (checked.code !== 'ENOENT') throw checked
+    console.info('alertmanager.yml is not checked by amtool: install the Debian package prometheus-alertmanager')
+    skip('amtool is missing')
+  })
+
+  it('is valid', async () => {
+    expect(await promtool('check', 'rules', 'webmq.rules.yml')).toContain(`SUCCESS: ${rules.length} rules found`)
+  })
+
+  it('raises its alerts, the first incident included, and none without a reason', async () => {
+    expect(await promtool('test', 'rules', 'webmq.rules.test.yml')).toContain('SUCCESS')
   })
 
   it('is named in docs/operations.md, as the board is', () => {
@@ -87,6 +131,15 @@ describe('deploy/grafana', () => {
     }
   })
 
+  it('shows each state of a node', () => {
+    const shown = boardQueries.flatMap(metricsOf)
+    for (const { state, metric } of STATES) {
+      const [name = ''] = metricsOf(metric)
+      // Audit lines and refused connections by their sums; a node that is gone has no series.
+      if (name !== '') expect(shown, state).toContain(name)
+    }
+  })
+
   it('asks the chosen data source, for the chosen nodes', () => {
     for (const query of boardQueries) expect(query).toContain('instance=~"$instance"')
     const [datasource, instance] = board.templating.list
@@ -94,7 +147,7 @@ describe('deploy/grafana', () => {
     expect(instance).toMatchObject({ name: 'instance', query: { query: 'label_values(webmq_build_info, instance)' } })
   })
 
-  it('has queries that Prometheus understands', async ({ skip }) => {
+  it('has queries that Prometheus understands', async () => {
     const queries = boardQueries.map((query) =>
       query.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*'),
     )
@@ -103,7 +156,7 @@ describe('deploy/grafana', () => {
     try {
       const file = join(folder, 'board.yml')
       writeFileSync(file, JSON.stringify({ groups }))
-      expect(await promtool(skip, 'check', 'rules', '--lint=none', file)).toContain('SUCCESS')
+      expect(await promtool('check', 'rules', '--lint=none', file)).toContain('SUCCESS')
     } finally {
       rmSync(folder, { recursive: true })
     }

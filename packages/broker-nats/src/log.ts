@@ -1,5 +1,6 @@
 import type { ApiError, JetStreamManager, PubAck } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
+import { WebMQError } from 'webmq-client/protocol'
 import {
   decodeEnvelope,
   type LinkEvents,
@@ -256,7 +257,7 @@ export class PublishAcks {
       if (!areAnswersHere && this.#asked.has(earlier)) continue
       this.#sent.delete(earlier)
       this.#asked.delete(earlier)
-      this.#events.refused(earlier, new Error(NOT_STORED))
+      this.#events.refused(earlier, refusal(NOT_STORED))
     }
   }
 
@@ -266,7 +267,7 @@ export class PublishAcks {
     const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
     if (error !== undefined) {
       this.#sent.delete(sequence)
-      this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
+      this.#events.refused(sequence, refusal(error.description))
       // The log drops the second copy of what was stored.
       this.#asksAll = true
       for (const earlier of [...this.#sent.values()])
@@ -306,4 +307,9 @@ export class PublishAcks {
     }
     return undefined
   }
+}
+
+/** Without a cause: clients see JetStream's words, which name neither hosts nor users. */
+function refusal(words: string): WebMQError {
+  return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `it refused the message: ${words}` })
 }

@@ -1,4 +1,5 @@
 import { type ConfirmChannel, IllegalOperationError, type Options } from 'amqplib'
+import { WebMQError } from 'webmq-client/protocol'
 import { type LinkMessage, Liveness } from 'webmq-server/brokers'
 import { type AmqpConnection, type RabbitmqLinkOptions, watchChannel } from './connection.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
@@ -10,6 +11,9 @@ import {
   TEXT_TYPE,
   withAttributes,
 } from './message-properties.js'
+
+/** RabbitMQ has no words of its own for a `basic.nack`. Clients see these. */
+const REJECTED = 'it refused the message: a queue that gets it is full, or has failed'
 
 /**
  * The publishing half of a link. It has a connection of its own: a broker that runs out of memory stops reading from
@@ -110,7 +114,7 @@ export class Publisher {
     if (this.#isStopped) return
     this.#liveness.alive()
     if (error === null) this.#options.events.confirmed(sequence, false)
-    else this.#refuse(sequence, error)
+    else this.#refuse(sequence, new WebMQError('E_BROKER_UNAVAILABLE', { detail: REJECTED }))
   }
 
   /**

@@ -52,6 +52,19 @@ export function refusesWrites({ message }: Error): boolean {
   return NO_WRITES.test(message)
 }
 
+/**
+ * The error for a message that the server refuses because it takes no writes. Clients see its words, which name neither hosts
+ * nor users: so it has no cause.
+ */
+export function noWritesError(reply: Error): WebMQError {
+  return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `it refused the message: ${noWritesReason(reply)}` })
+}
+
+/** What the server says, without the script that it has run. */
+export function noWritesReason({ message }: Error): string {
+  return message.replace(/^.*(?=\b(?:OOM|MISCONF|NOREPLICAS)\b)/s, '').replace(/\.?,? script: .*$/s, '')
+}
+
 /** Whether the reply means that the link is useless but the next one may not be. */
 export function isPassing({ message }: Error): boolean {
   return PASSING.test(message)

@@ -3,7 +3,15 @@ import { deferred, type LinkEvents, Liveness, limitedSignal } from 'webmq-server
 import type { LogPlace } from 'webmq-server/ports'
 import type { RedisHost } from './address.js'
 import { answerTimeoutMs, RedisConnection, type RedisLinkOptions } from './connection.js'
-import { isPassing, isReply, redisError, refusesWrites, singleServerError } from './error.js'
+import {
+  isPassing,
+  isReply,
+  noWritesError,
+  noWritesReason,
+  redisError,
+  refusesWrites,
+  singleServerError,
+} from './error.js'
 import { LogLink, type LogServer } from './log-link.js'
 import { type PublisherReports, RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, SUBSCRIBE, type SubscriptionKind, UNSUBSCRIBE } from './subscriber.js'
@@ -125,8 +133,10 @@ export class RedisPair implements LogServer, PublisherReports {
 
   refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
-    if (refusesWrites(reply)) this.log?.refused(this.#errorOf(reply).message)
-    if (isPassing(reply)) this.lose(reply)
+    if (refusesWrites(reply)) {
+      this.log?.refused(noWritesReason(reply))
+      this.#events.refused(sequence, noWritesError(reply))
+    } else if (isPassing(reply)) this.lose(reply)
     else this.#events.refused(sequence, this.#errorOf(reply))
   }
 

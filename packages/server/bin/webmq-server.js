@@ -1,2 +1,6 @@
 #!/usr/bin/env node
-import '../dist/doors/cli/main.js'
+import { catchSignals } from '../dist/doors/cli/early-signals.js'
+
+// Before the other modules are read, which takes a while.
+catchSignals()
+await import('../dist/doors/cli/main.js')

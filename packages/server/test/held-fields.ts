@@ -5,6 +5,7 @@
 export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'kernel/base/conditions.ts #looks': 'each has a timeout',
   'kernel/base/deadlines.ts #heap': 'what each is for; a cleared one goes at once',
+  'kernel/base/line-writer.ts #lines': 'MAX_WAITING_BYTES',
   'kernel/base/networks.ts #v4Ranges': 'options',
   'kernel/base/numbered-queue.ts #values': 'publishes that wait: brokerMaxPendingBytes',
   'adapters/brokers/dedupe/duplicate-filter.ts #byNode': '1,024 nodes, each 16 KiB',
@@ -106,6 +107,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/nodes/shared-table.ts #silent': '1,024 nodes',
   'features/nodes/shared-table.ts #unheard': '1,024 nodes',
   'features/observing/audit/log.ts #counts': '10,000 sources of a second',
+  'features/observing/health/state-log.ts #lasting': 'the rows of NODE_STATES',
   'kernel/ports/key-rules.ts #byKey': '10,000',
   'kernel/patterns/match-cache.ts #old': 'half of MatchCache, in keys and in groups',
   'kernel/patterns/match-cache.ts #young': 'half of MatchCache, in keys and in groups',

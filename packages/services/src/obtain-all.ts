@@ -1,12 +1,13 @@
 import { type BalancerName, obtainBalancer } from './balancer-program.js'
 import { obtainProgram, urlGiven } from './obtain-program.js'
+import { obtainPrometheus } from './prometheus-program.js'
 import type { ServiceKind, ServiceSource } from './service.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
 import { versionOf } from './versions/program-version.js'
 
 /** The source of one of the programs that tests need. */
 export interface ObtainedService {
-  readonly name: ServiceKind | BalancerName | 'toxiproxy'
+  readonly name: ServiceKind | BalancerName | 'prometheus' | 'toxiproxy'
   readonly source: ServiceSource
   /** The program's path, the host of the URL, or the image of a container. */
   readonly place?: string
@@ -63,4 +64,5 @@ async function obtainBalancers(report: (obtained: ObtainedService) => void): Pro
     const { source, file } = await obtainBalancer(name)
     report({ name, source, place: file })
   }
+  report({ name: 'prometheus', source: 'binary', place: (await obtainPrometheus()).prometheus })
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -127,13 +127,36 @@ describe('config check', () => {
   it('prints the same as JSON', async () => {
     const { stdout } = await check(['--json', '--broker', 'redis://:hunter2@127.0.0.1'])
     const result = JSON.parse(stdout) as { options: { name: string }[] }
-    expect(result).toMatchObject({ valid: true, warnings: [] })
+    const warnings = ['every user of this machine can see --broker; use --broker-file']
+    expect(result).toMatchObject({ valid: true, warnings })
     expect(result.options).toContainEqual({ name: 'port', value: 8080, source: 'default' })
     expect(stdout).not.toContain('hunter2')
   })
 
+  // Symptom: --strict was green, and the start warned. Cause: only the start looked at the files.
+  it.skipIf(process.platform === 'win32')('warns of a secret that others can read, as the start does', async () => {
+    const file = fileWith('secret.txt', SECRET)
+    chmodSync(file, 0o600)
+    const args = ['--jwt-secret-file', file, '--config', fileWith('any.json', {})]
+    expect((await check(['--strict', ...args])).exitCode).toBe(0)
+    chmodSync(file, 0o644)
+    expect(await check(['--strict', ...args])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(`every user of this machine can read ${file} (jwt.secret)`),
+    })
+  })
+
+  it('warns of a log that is smaller than its rule', async () => {
+    const { exitCode, stderr } = await check(['--strict', '--history', 't.#=20000,10m'])
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('the log holds 10000') })
+  })
+
   it.each([
     [{ prot: 1 }, 'unknown option, did you mean port?'],
+    [{ history: { 't.#': 100 } }, 'history: {"t.#":100} is not a list of texts, each pattern=messages'],
+    [{ history: ['t.#=1000000000'] }, '"t.#=1000000000" is not a rule of 1 to 999999999 messages'],
+    [{ history: ['t.#=100,400d'] }, '"t.#=100,400d" is not a rule with an age of 1ms to 365d'],
+    [{ history: ['t.#'] }, '"t.#" is not pattern=messages or pattern=messages,age'],
     [{ port: 70_000 }, '70000 is not'],
     [{ host: '0.0.0.0' }, 'E_INSECURE'],
     [{ jwt: {} }, 'unknown option'],

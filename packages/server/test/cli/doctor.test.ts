@@ -272,15 +272,56 @@ describe('doctor, behind others', () => {
   })
 
   it.each([
-    ['nodes that log different keys', { otherLogPeers: 2 }, '2 other nodes log other keys', '--history'],
-    ['nodes of another version', { differentPeers: 1 }, 'other options, or are of another version', 'upgrade'],
-    ['a broker that is too slow', { waitingPublishes: 7 }, '7 publishes wait for its broker', 'CPU'],
-  ])('warns of %s', async (_, told, text, more) => {
+    [
+      'nodes that log different keys',
+      { otherLogPeers: 2, differentPeers: 2 },
+      'log rules',
+      '2 other nodes log',
+      '--history',
+    ],
+    ['nodes of another version', { differentPeers: 1 }, 'nodes', 'other options, or are of another version', 'upgrade'],
+    ['a broker that is too slow', { waitingPublishes: 7 }, 'pacing', '7 publishes wait for its broker', 'CPU'],
+  ])('warns of %s', async (_, told, check, text, more) => {
     const node = createHttpServer((_request, response) =>
-      response.end(JSON.stringify({ server: 'webmq', status: 'ready', ...told })),
+      response.end(JSON.stringify({ server: 'webmq', status: 'ready', broker: { status: 'up' }, ...told })),
     )
     expect(await doctor(`ws://127.0.0.1:${await listening(node)}/ws`)).toMatchObject({
-      health: finding('warn', text, more),
+      health: finding('ok', 'ready'),
+      [check]: finding('warn', text, more),
+    })
+  })
+
+  // Symptom: a node that refused every publish, or drained, was called ready. Cause: the status was looked at last, or not at all.
+  it.each([
+    [200, { status: 'ready', broker: { status: 'blocked', reason: 'OOM' } }, 'its broker takes no messages: OOM'],
+    [
+      503,
+      { status: 'broker-down', broker: { status: 'down', reason: 'gone' }, otherLogPeers: 1 },
+      'its broker is down: gone',
+    ],
+    [503, { status: 'draining', differentPeers: 1 }, 'it is draining'],
+    [503, { status: 'full', broker: { status: 'up' } }, 'it is full'],
+    [503, { status: 'of a later version' }, 'of a later version'],
+  ])('calls no node ready that answers %i %j', async (status, body, text) => {
+    const node = createHttpServer((_request, response) =>
+      response.writeHead(status).end(JSON.stringify({ server: 'webmq', ...body })),
+    )
+    expect(await doctor(`ws://127.0.0.1:${await listening(node)}/ws`)).toMatchObject({
+      exitCode: 1,
+      health: finding('fail', `not ready: ${text}`),
+    })
+  })
+
+  it('asks the admin port for what the public one tells nobody', async () => {
+    const server = createServer({ port: 0, adminPort: 0, logLevel: 'silent', closeTimeoutMs: 200 })
+    const { port: own } = await server.start()
+    ends.push(() => server.stop({ drainMs: 0 }))
+    const url = `ws://127.0.0.1:${own}/ws`
+    expect(await doctor(url)).toMatchObject({ health: finding('ok', 'how it is, it tells its own machine') })
+    const admin = `http://127.0.0.1:${server.adminAddress?.port}`
+    expect(await doctor(url, '--admin', admin)).toMatchObject({
+      health: { status: 'ok', text: 'the server is ready' },
+      'open files': { text: expect.stringMatching(/^the server may open/) },
     })
   })
 

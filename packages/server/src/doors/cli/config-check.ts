@@ -30,19 +30,22 @@ interface EffectiveOption {
  * Checks the options as a start would, without one: reads all sources and the certificates, and prints what results.
  *
  * @param read Reads the sources; its errors are the result of the check.
+ * @param exposed Tells of secrets that others on this machine can see.
  * @returns The exit code: `USAGE` if the options are not valid, `FAILED` for warnings with `strict`.
  */
 export async function configCheck(
   read: () => readonly NamedSource[],
   { json = false, strict = false }: CheckFlags,
   terminal: Terminal,
+  exposed: () => readonly string[],
 ): Promise<number> {
   const { stdout, env } = terminal
   try {
     const sources = read()
     const resolved = resolveOptions(mergeSources(sources.map(({ values }) => values)))
     const options = effectiveOptions(resolved, sources)
-    const warnings = [...unknownVariables(env), ...warningsOf(resolved), ...(await certificateProblems(resolved))]
+    const ofFiles = [...exposed(), ...(await certificateProblems(resolved))]
+    const warnings = [...unknownVariables(env), ...warningsOf(resolved), ...ofFiles]
     if (json) stdout.write(`${JSON.stringify({ valid: true, options, warnings }, null, 2)}\n`)
     else {
       stdout.write(options.map(lineOf).join(''))

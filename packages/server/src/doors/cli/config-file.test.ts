@@ -74,7 +74,7 @@ describe('readConfigFile', () => {
     [{ insecure: 'maybe' }, 'insecure: "maybe" is not true or false'],
     [{ origins: 'https://a.example' }, 'origins: "https://a.example" is not a list of texts'],
     [{ logger: {} }, 'logger: unknown option'],
-    [{ host: { a: { b: 1 } } }, 'host.a: unknown option'],
+    [{ host: { a: { b: 1 } } }, 'host: {"a":{"b":1}} is not a text'],
   ])('refuses %j: %s', (content, message) => {
     expect(() => read(content)).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
     expect(() => read(content)).toThrow(message)

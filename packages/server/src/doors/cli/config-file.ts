@@ -59,10 +59,13 @@ function parse(path: string): object {
   throw invalidOption(`config: ${path} does not contain an object`)
 }
 
-/** Turns `{ jwt: { issuer } }` into `jwt.issuer`. Keeps empty objects, which are then unknown: an empty `jwt` must not go unnoticed. */
+/**
+ * Turns `{ jwt: { issuer } }` into `jwt.issuer`. Keeps empty objects, which are then unknown: an empty `jwt` must not go unnoticed;
+ * and those that stand where an option has another value.
+ */
 function flatten(value: object): readonly (readonly [string, unknown])[] {
   return Object.entries(value).flatMap(([name, member]: [string, unknown]) =>
-    isObject(member) && Object.keys(member).length > 0
+    isObject(member) && Object.keys(member).length > 0 && !OPTIONS.some((known) => known.name === name)
       ? Object.entries(member).map(
           ([inner, innerValue]: [string, unknown]) => [`${name}.${inner}`, innerValue] as const,
         )

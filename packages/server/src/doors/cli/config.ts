@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { OPTIONS } from '../options/table.js'
-import { addOptionFlags, readNamedSources, readSources } from './option-flags.js'
+import { addOptionFlags, exposedSecrets, readNamedSources, readSources } from './option-flags.js'
 import type { Terminal } from './terminal.js'
 
 /** These take the flags of the server. */
@@ -30,7 +30,8 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
     .option('--strict', 'Warnings fail too.')
     .action(async (flags: { json?: true; strict?: true }, command: Command) => {
       const { configCheck } = await import('./config-check.js')
-      exit(await configCheck(() => readNamedSources(command, OPTIONS, terminal.env), flags, terminal))
+      const read = () => readNamedSources(command, OPTIONS, terminal.env)
+      exit(await configCheck(read, flags, terminal, () => exposedSecrets(command, OPTIONS, terminal.env)))
     })
 
   const explain = new Command('explain')

@@ -18,6 +18,7 @@ interface DoctorFlags {
   readonly token?: string
   readonly tokenFile?: string
   readonly ca?: string
+  readonly admin?: string
   readonly idle?: number
   readonly timeout: number
   readonly json?: true
@@ -42,11 +43,12 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
     )
     .option('--token-file <file>', 'The same, read from a file.')
     .option('--ca <file>', 'PEM file with a private authority to trust.')
+    .option('--admin <url>', 'Ask the admin port how the server is, such as http://127.0.0.1:9090; it tells more.')
     .option('--idle <time>', 'Keep a connection idle for this time, to see who cuts it.', parseTimeMs)
     .option('--timeout <time>', 'Time for each step.', parseTimeMs, 5_000)
     .option('--json', 'Print one JSON object per finding.')
     .action(async (text: string, flags: DoctorFlags) => {
-      const { origin, ca, idle, timeout, json = false } = flags
+      const { origin, ca, admin, idle, timeout, json = false } = flags
       const { parseOrigin, parseServerUrl } = await import('./doctor/target.js')
       const common = {
         timeoutMs: timeout,
@@ -61,7 +63,9 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
         return
       }
       if (flags.killOne !== undefined) throw invalidOption('--kill-one: only with --production')
+      const target = { ...common, ...parseServerUrl(text) }
+      const adminTarget = admin === undefined ? undefined : { ...target, ...parseServerUrl(admin), token: undefined }
       const { diagnose } = await import('./doctor/diagnose.js')
-      exit(await diagnose({ ...common, ...parseServerUrl(text) }, json, terminal))
+      exit(await diagnose({ ...target, admin: adminTarget }, json, terminal))
     })
 }

@@ -1,4 +1,5 @@
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { SIGNALED } from './early-signals.js'
 import { paint, printable, type Terminal } from './terminal.js'
 
 /** Exit codes. A second signal ends the process with `SIGNALED` plus the signal number (130 for Ctrl-C). */
@@ -14,7 +15,7 @@ export const EXIT = {
   REFUSED: 4,
   /** The time of `--timeout` was over first. */
   TIMED_OUT: 5,
-  SIGNALED: 128,
+  SIGNALED,
 } as const
 
 /** Errors of the command line; all other errors happen at run time. */

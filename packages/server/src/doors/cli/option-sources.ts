@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../../kernel/base/invalid-option.js'
 import { listParts } from '../../kernel/base/list-parts.js'
@@ -82,6 +82,9 @@ function isPem(text: string): boolean {
   return text.trimStart().startsWith('-----BEGIN')
 }
 
+/** What came out of pipes, such as `--config <(sops -d webmq.json)`. Reading one again, for a reload, could wait for ever. */
+const readPipes = new Map<string, string>()
+
 /**
  * Reads a file that an option names. Drops the final line break, which editors add.
  *
@@ -89,7 +92,9 @@ function isPem(text: string): boolean {
  */
 export function readTextFile(path: string, label: string): string {
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    const text = readPipes.get(path) ?? readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    if (statSync(path).isFIFO()) readPipes.set(path, text)
+    return text
   } catch (cause) {
     throw invalidOption(`${label}: cannot read ${path} (${codeOf(cause)})`, cause)
   }

@@ -8,6 +8,7 @@ import { OPTIONS } from '../options/table.js'
 import { completionCommand } from './completion.js'
 import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
+import { leaveSignals } from './early-signals.js'
 import { explainCommand } from './explain.js'
 import { NARROW, ShortHelp, WholeHelp } from './help.js'
 import { initCommand } from './init.js'
@@ -77,6 +78,9 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     })
     .configureOutput({ ...program.configureOutput(), outputError: (text, write) => write(withFlagOfOption(text)) })
   addOptionFlags(serveCommand, OPTIONS)
+  program.hook('preAction', (_program, command) => {
+    if (command !== serveCommand) leaveSignals()
+  })
   let isWhole = false
   program.on('option:help-all', () => {
     isWhole = true

@@ -1,6 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { constants, writeFileSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import { createLogger, type Logger } from '../../kernel/base/logger.js'
+import { noLines, standardWriter } from '../../kernel/base/line-writer.js'
+import { createLogger, type Logger, linesOf } from '../../kernel/base/logger.js'
+import { within } from '../../kernel/base/within.js'
 import { STOP_GRACE_MS } from '../../kernel/node/stop-list.js'
 import type { TransportAddress } from '../../kernel/ports/transport.js'
 import { unixPathOf } from '../../kernel/ports/unix-socket.js'
@@ -14,6 +17,11 @@ import { sendTraces } from './send-traces.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
+
+/** What a pipe, a disk or a network volume of the operator may take, at the start and at the end. */
+const OUTPUT_LIMIT_MS = 1_000
+/** Without waiting for the reader of a pipe. */
+const PID_FILE_FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK
 
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
@@ -32,8 +40,10 @@ export async function serve(
   pidFile?: string,
   exposed: () => readonly string[] = () => [],
 ): Promise<number> {
-  // What pidof, ps and top show instead of `node`.
-  process.title = 'webmq-server'
+  const signals = new StopSignals()
+  setTitle('')
+  // What hooks print may be lost. That is no failure of the server.
+  terminal.stdout.removeAllListeners('error').on('error', ignore)
   const reload = new Reload(read)
   await reload.loadHooks()
   const resolved = reload.resolved
@@ -48,15 +58,15 @@ export async function serve(
   await using _traces = await sendTraces(terminal.env, logger)
   // Imported here, so that the other commands start without the transports.
   const { createServer } = await import('../../create-server.js')
-  const signals = new StopSignals()
+  if (signals.isStopping) return EXIT.OK
   const server = createServer({ ...reload.options, logger })
+  await reload.start(server, logger)
+  const starting = server.start()
   signals.onReload = () => {
     // Also when the options turn out to be wrong: the tool that has moved the file waits for this.
     server.reopenAuditLog()
     reload.all()
   }
-  await reload.start(server, logger)
-  const starting = server.start()
   // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
   if (isEarly === true) {
@@ -66,12 +76,14 @@ export async function serve(
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
-  using _pidFile = pidFile === undefined ? undefined : writePidFile(pidFile, logger)
+  setTitle(unixPathOf(resolved.host) === undefined ? ` :${address.port}` : ` ${resolved.host}`)
+  await using _pidFile = pidFile === undefined ? undefined : await writePidFile(pidFile, logger)
   const { adminAddress } = server
   const adminUrl = adminAddress === undefined ? undefined : httpUrlOf(adminAddress)
-  terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
-
-  const signal = await signals.first
+  const [signal] = await Promise.all([
+    signals.first,
+    writeStart(describeStart(address.url, resolved, terminal, adminUrl), logger),
+  ])
   const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = reload.resolved
   reload.stop()
   logger.info({ signal, drainTimeoutMs: drainMs, drainDelayMs: delayMs }, 'stopping; a second signal stops at once')
@@ -108,18 +120,33 @@ function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   })
 }
 
+/** What ps shows instead of `node` and its arguments. Linux cuts what pgrep, killall and top read: they get the name alone. */
+function setTitle(place: string): void {
+  process.title = `webmq-server${place}`
+  if (process.platform === 'linux') writeFileSync('/proc/self/comm', 'webmq-server')
+}
+
+/** For scripts that wait for it. It is lost when nobody reads standard output, or that fails; the log says so. */
+async function writeStart(message: string, logger: Logger): Promise<void> {
+  const failure = 'the start message cannot be written to standard output'
+  const writer = standardWriter(1, (err) => logger.warn({ err }, failure))
+  writer.write(message, linesOf(logger) ?? noLines())
+  if (!(await writer.flush(OUTPUT_LIMIT_MS))) logger.warn({ limitMs: OUTPUT_LIMIT_MS }, failure)
+  writer.close()
+}
+
 /**
  * Writes a file with the number of this process, for tools that send it signals. It is removed when the process ends in order.
  * A file that cannot be written is no reason to stop a server that listens: the log says so.
  */
-function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Disposable {
-  const attempt = (act: () => void, failure: string) => {
+async function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Promise<AsyncDisposable> {
+  const attempt = async (act: Promise<void>, failure: string) => {
     try {
-      act()
+      if (!(await within(act, OUTPUT_LIMIT_MS))) logger.warn({ file, limitMs: OUTPUT_LIMIT_MS }, failure)
     } catch (err) {
       logger.warn({ err, file }, failure)
     }
   }
-  attempt(() => writeFileSync(file, `${process.pid}\n`), 'the pid file cannot be written')
-  return { [Symbol.dispose]: () => attempt(() => rmSync(file, { force: true }), 'the pid file cannot be removed') }
+  await attempt(writeFile(file, `${process.pid}\n`, { flag: PID_FILE_FLAGS }), 'the pid file cannot be written')
+  return { [Symbol.asyncDispose]: () => attempt(rm(file, { force: true }), 'the pid file cannot be removed') }
 }

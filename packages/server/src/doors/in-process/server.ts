@@ -10,7 +10,7 @@ import {
 } from 'webmq-client/protocol'
 import { CertificateStore } from '../../features/certificates/store.js'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
-import { setLogLevel } from '../../kernel/base/logger.js'
+import { linesOf, setLogLevel } from '../../kernel/base/logger.js'
 import { andThen } from '../../kernel/base/maybe-promise.js'
 import { parseJson } from '../../kernel/base/parse-json.js'
 import { NO_HOOK_COUNTS } from '../../kernel/identity/hook-port.js'
@@ -253,13 +253,15 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#running
     const tls = this.#certificates?.stats()
-    const { audit, hooks, webhook } = this.#parts
+    const { audit, hooks, logger, webhook } = this.#parts
+    const logLines = linesOf(logger)
     return {
       ...node.report.stats(),
       http: this.#http.frontend.stats(),
       hooks: hooks?.counts ?? NO_HOOK_COUNTS,
       ...(webhook && { webhook: webhook.stats }),
       ...(audit && { audit: audit.stats() }),
+      ...(logLines && { logLines }),
       ...(tls === undefined ? undefined : { tls }),
     }
   }
@@ -271,10 +273,10 @@ export class Server implements WebMQServer {
     return node
   }
 
-  #metricsSource(): MetricsSource | undefined {
-    const { node } = this.#lifecycle
-    if (node === undefined) return undefined
-    return { node: this.#name, version: VERSION, broker: node.report.health().broker.name, stats: this.stats() }
+  #metricsSource(): MetricsSource {
+    const { status, broker } = this.#lifecycle.health()
+    const stats = this.#lifecycle.node && this.stats()
+    return { node: this.#name, version: VERSION, broker: broker.name, status, stats }
   }
 }
 

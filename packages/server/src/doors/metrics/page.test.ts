@@ -18,7 +18,13 @@ function samplesOf(text: string): Map<string, number> {
 }
 
 async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
-  const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
+  const source = {
+    node: 'n',
+    version: VERSION,
+    broker: fake.broker.name,
+    status: 'ok',
+    stats: fake.server.stats(),
+  } as const
   return samplesOf((await metricsPage(() => source)).text)
 }
 
@@ -26,7 +32,11 @@ async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
 const WITH_AN_OPTION = [
   'webmq_tls_certificate_expiration_timestamp_seconds',
   'webmq_tls_reloads_total',
+  'webmq_tls_certificate_refused',
   'webmq_audit_lines_total',
+  'webmq_audit_lines_waiting_bytes',
+  'webmq_log_lines_total',
+  'webmq_log_lines_waiting_bytes',
   'webmq_webhook_breaker',
   'webmq_webhook_breaker_opened_total',
   'webmq_webhook_ignored_total',
@@ -88,7 +98,8 @@ describe('Metrics', () => {
 
   it('are read anew for every page, and every metric of the table is there', async () => {
     const fake = await FakeServer.start({ retain: ['prices.#'] })
-    const page = () => metricsPage(() => ({ node: 'n', version: '1', broker: 'memory', stats: fake.server.stats() }))
+    const page = () =>
+      metricsPage(() => ({ node: 'n', version: '1', broker: 'memory', status: 'ok', stats: fake.server.stats() }))
     const [first, second] = await Promise.all([page(), page()])
     expect(samplesOf(first.text).get('webmq_connections')).toBe(0)
     expect(second.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
@@ -170,7 +181,13 @@ describe('Metrics', () => {
       skip()
     }
     const fake = await FakeServer.start()
-    const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
+    const source = {
+      node: 'n',
+      version: VERSION,
+      broker: fake.broker.name,
+      status: 'ok',
+      stats: fake.server.stats(),
+    } as const
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
       input: metricsText(METRICS, source),
       encoding: 'utf8',

@@ -1,4 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
+import type { NodeStatus } from '../../features/observing/health/readiness.js'
 import { CLOSE_CODES, ERROR_CODES } from '../../features/observing/measuring/measurements.js'
 import {
   flagged,
@@ -9,21 +10,27 @@ import {
   namesOf,
   seriesName,
 } from '../../features/observing/metrics/spec.js'
+import type { LineCounts } from '../../kernel/base/line-writer.js'
 import { HOOK_NAMES } from '../../kernel/identity/hook-port.js'
 import { FEATURES } from '../../kernel/node/features.js'
 import type { ServerStats } from '../../kernel/node/stats.js'
 import type { BrokerStatus } from '../../kernel/ports/broker.js'
+import { roomHere } from '../options/rules.js'
 
 export interface MetricsSource {
   readonly node: string
   readonly version: string
   readonly broker: string
-  readonly stats: ServerStats
+  readonly status: NodeStatus
+  /** Absent while the node does not serve. */
+  readonly stats: ServerStats | undefined
 }
 
 type Given<Part extends keyof ServerStats> = NonNullable<ServerStats[Part]>
 
 const BREAKER_STATES: readonly Given<'webhook'>['breaker'][] = ['closed', 'open', 'half-open']
+const NODE_STATUSES = namesOf<NodeStatus>({ starting: true, ok: true, draining: true, stopped: true })
+const ROOM = roomHere()
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -62,6 +69,17 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       { series: seriesName('webmq_build_info', { version, node, broker }), value: 1 },
     ],
   },
+  ...metricsFrom((source: MetricsSource) => source, {
+    'webmq_node_status{status}': [
+      '1 for the status of the node: starting, ok, draining, stopped.',
+      ({ status }) => flagged(NODE_STATUSES, status),
+    ],
+    webmq_memory_limit_bytes: ['Memory of the machine or container.', () => ROOM.memoryBytes],
+    webmq_heap_limit_bytes: [
+      'The most that the heap of JavaScript may take; beyond it the process ends.',
+      () => ROOM.heapBytes,
+    ],
+  }),
   ...metricsOf((stats) => stats, {
     webmq_connections: 'connectionCount: Open connections.',
     webmq_users: 'userCount: Users with an open connection to this node.',
@@ -153,6 +171,8 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       'Age of the newest of these messages when this node read it, by the clocks of broker and node.',
       ({ lagMs }) => lagMs / 1_000,
     ],
+    webmq_log_held_ratio:
+      'heldShare: Part of the messages and of the time of a rule of `history` that the full log holds, by the worst rule; 1: all.',
   }),
   ...metricsOf(({ broker }) => broker.retained, {
     webmq_retained_keys: 'keyCount: Keys whose last message is retained.',
@@ -190,7 +210,9 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
     help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
     labels: ['hook', 'outcome'],
     read: ({ stats }) =>
-      HOOK_SERIES.map(({ hook, outcome, series }) => ({ series, value: stats.hooks[hook][outcome] })),
+      stats === undefined
+        ? []
+        : HOOK_SERIES.map(({ hook, outcome, series }) => ({ series, value: stats.hooks[hook][outcome] })),
   },
   ...metricsOf(({ webhook }) => webhook, {
     'webmq_webhook_breaker{status}': [
@@ -235,14 +257,30 @@ export const METRICS: readonly MetricSpec<MetricsSource>[] = [
       'Changes of the certificate files, by status: used, or failed (the old certificate stays).',
       ({ reloadCount, failedReloadCount }) => ({ used: reloadCount, failed: failedReloadCount }),
     ],
+    webmq_tls_certificate_refused: [
+      '1 while the changed certificate files cannot be used, and the old certificate stays.',
+      ({ isRefused }) => Number(isRefused),
+    ],
   }),
   ...metricsOf(({ audit }) => audit, {
     'webmq_audit_lines_total{outcome}': [
-      'Lines of the audit log, by outcome: written, or dropped (disk slow or full); absent without it.',
-      ({ writtenCount, droppedCount }) => ({ written: writtenCount, dropped: droppedCount }),
+      'Lines of the audit log, by outcome: written, or dropped (disk slow, full or gone); absent without it.',
+      outcomesOf,
     ],
+    webmq_audit_lines_waiting_bytes: 'waitingBytes: Lines of the audit log that are not written yet.',
+  }),
+  ...metricsOf(({ logLines }) => logLines, {
+    'webmq_log_lines_total{outcome}': [
+      "Lines of the node's own log, by outcome: written, or dropped (disk full, or nobody reads it); absent with a logger of yours.",
+      outcomesOf,
+    ],
+    webmq_log_lines_waiting_bytes: "waitingBytes: Lines of the node's own log that are not written yet.",
   }),
 ]
+
+function outcomesOf({ writtenCount, droppedCount }: LineCounts): Record<'written' | 'dropped', number> {
+  return { written: writtenCount, dropped: droppedCount }
+}
 
 /** Metrics of one part of the stats, as {@link metricsFrom}. */
 function metricsOf<Part extends object>(
@@ -250,5 +288,5 @@ function metricsOf<Part extends object>(
   rows: MetricRows<Part>,
   type?: MetricType,
 ): readonly MetricSpec<MetricsSource>[] {
-  return metricsFrom(({ stats }: MetricsSource) => partOf(stats), rows, type)
+  return metricsFrom(({ stats }: MetricsSource) => stats && partOf(stats), rows, type)
 }

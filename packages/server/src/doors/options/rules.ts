@@ -8,6 +8,7 @@ import { brokerNameOf } from '../../kernel/ports/broker-address.js'
 import { historyRulesOf } from '../../kernel/ports/history-rules.js'
 import { unixPathOf } from '../../kernel/ports/unix-socket.js'
 import { isIdentifying } from './access.js'
+import { logWarnings } from './log-warnings.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions, ServerOptions, TlsFiles } from './server-options.js'
 import { MAX_URGENT_PATTERN_COUNT } from './table/checks.js'
@@ -156,7 +157,7 @@ const HARM_OF_SHORT_TIMES = {
 
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
-  const warnings: string[] = []
+  const warnings: string[] = [...logWarnings(options)]
   const { host, jwt, mesh, webhook } = options
   if (secretsOf(jwt ?? {}).some((secret) => Buffer.byteLength(secret) < GOOD_SECRET_BYTES)) {
     warnings.push(
@@ -218,7 +219,7 @@ export function historyDefect(options: HistorySize, room: Room = roomHere()): st
   return undefined
 }
 
-function roomHere(): Room {
+export function roomHere(): Room {
   // 0 or more than any machine has: there is no limit.
   const limit = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return { heapBytes: getHeapStatistics().heap_size_limit, memoryBytes: Math.min(limit, totalmem()) }

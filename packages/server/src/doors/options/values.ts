@@ -37,7 +37,10 @@ function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
     const allowed = describeAllowed(spec, value)
     return allowed === undefined ? undefined : { value, allowed }
   }
-  if (!Array.isArray(value)) return { value, allowed: 'a list of texts' }
+  if (!Array.isArray(value)) {
+    const each = spec.check('')
+    return { value, allowed: `a list of texts${each === undefined ? '' : `, each ${each}`}` }
+  }
   const { maxCount } = spec
   if (maxCount !== undefined && (value.length === 0 || value.length > maxCount)) {
     return { value: value.length === 0 ? value : undefined, allowed: `a list of 1 to ${maxCount} texts` }

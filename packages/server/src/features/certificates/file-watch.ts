@@ -39,6 +39,11 @@ export class FileWatch {
     return this.#timer !== undefined
   }
 
+  /** Whether the files are other ones than those in use, and were {@link FileWatchContext.refused refused}. */
+  get isRefused(): boolean {
+    return this.#refusedState !== undefined
+  }
+
   /** Call it before the files are read for the first time: then the first look finds changes in between. */
   async remember(): Promise<void> {
     this.#usedState = await this.#state()
@@ -66,6 +71,8 @@ export class FileWatch {
     const { looked, use, refused } = this.#context
     looked?.()
     const state = await this.#state()
+    // Somebody has put the old ones back.
+    if (state === this.#usedState) this.#refusedState = undefined
     if (state === this.#usedState || state === this.#refusedState || !this.isRunning) return
     try {
       await use()

@@ -16,6 +16,8 @@ export interface CertificateStats {
   readonly reloadCount: number
   /** Changed files that could not be used; the old certificates stayed. */
   readonly failedReloadCount: number
+  /** The changed files cannot be used. */
+  readonly isRefused: boolean
 }
 
 /** The certificates of a server and their files. New files replace the certificates while the server runs. */
@@ -71,7 +73,13 @@ export class CertificateStore {
       firstExpiryMs: Math.min(...this.certificates.map(({ chain: [server] }) => validToMs(server))),
       reloadCount: this.#reloadCount,
       failedReloadCount: this.#failedReloadCount,
+      isRefused: this.#watch.isRefused,
     }
+  }
+
+  get defect(): 'refused' | 'expired' | undefined {
+    if (this.certificates.length > 0 && Date.now() > this.stats().firstExpiryMs) return 'expired'
+    return this.#watch.isRefused ? 'refused' : undefined
   }
 
   async #replace(): Promise<void> {

@@ -10,7 +10,7 @@ import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
 import type { NodesContext, NodesStats } from './options.js'
-import { Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
+import { compareClock, Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
 
 const TOPIC = 'nodes'
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
@@ -210,8 +210,13 @@ export class Nodes {
 
   stats(): NodesStats {
     let differentCount = 0
-    for (const { isDifferent } of this.#peers.byName.values()) if (isDifferent) differentCount++
+    let clockApartMs = 0
+    for (const { isDifferent, clock } of this.#peers.byName.values()) {
+      if (isDifferent) differentCount++
+      if (clock?.isSure === true) clockApartMs = Math.max(clockApartMs, clock.apartMs)
+    }
     return {
+      clockApartMs,
       peerCount: this.#peers.byName.size,
       differentCount,
       otherLogCount: this.#log?.differentCount ?? 0,
@@ -272,7 +277,8 @@ export class Nodes {
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
     const starts = this.#hasJoined ? undefined : { starts: true }
     const term = this.attention.look()
-    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, term, marks }
+    const timeMs = Date.now()
+    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, term, timeMs, marks }
   }
 
   #sendLease(lease: object): void {
@@ -310,6 +316,7 @@ export class Nodes {
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
     if (isCount(term)) this.heardTerm(node, term)
+    compareClock(peer, fields.timeMs, this.now())
     peer.isDifferent = version !== this.context.version || options !== this.context.fingerprint
     const logsOtherKeys = this.#log?.take(node, fields, this.#hasJoined) === true
     if (peer.isDifferent) {

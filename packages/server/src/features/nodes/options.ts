@@ -29,6 +29,8 @@ export interface NodesStats {
   readonly differentCount: number
   /** Those of them that log other keys. */
   readonly otherLogCount: number
+  /** Largest distance of another node's clock; 0 while all are less than 30 s apart. */
+  readonly clockApartMs: number
   /** Messages that could not be read, and those of nodes above the limit. */
   readonly droppedCount: number
 }

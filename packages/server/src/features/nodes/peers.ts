@@ -9,6 +9,8 @@ export interface Peer {
   term?: number
   /** It has other options, or is of another version. */
   isDifferent: boolean
+  /** Its clock is not that of this node. */
+  clock?: { readonly sinceMs: number; isSure: boolean; apartMs: number } | undefined
 }
 
 /** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
@@ -19,6 +21,25 @@ const VALID_SHARE = 5 / 6
 export const MAX_PEERS = 1_024
 /** Longest accepted lease. */
 const MAX_VALID_MS = 3_600_000
+
+/** A lease is under way for less than this: it waits for the broker for `brokerTimeoutMs` at most. */
+const MIN_APART_MS = 30_000
+/** Leases that are read at once, after this node stood still, are one witness. */
+const SURE_MS = 1_000
+
+/**
+ * Compares the clock of another node with that of this one.
+ * @param timeMs Of a lease: its clock when it was sent; anything else from a node of an older version.
+ * @param nowMs A clock that never goes back.
+ */
+export function compareClock(peer: Peer, timeMs: unknown, nowMs: number): void {
+  const apartMs = typeof timeMs === 'number' ? Math.abs(timeMs - Date.now()) : 0
+  if (!(apartMs >= MIN_APART_MS)) peer.clock = undefined
+  else {
+    const { sinceMs = nowMs, isSure = false } = peer.clock ?? {}
+    peer.clock = { sinceMs, isSure: isSure || nowMs - sinceMs >= SURE_MS, apartMs }
+  }
+}
 
 export interface PeersContext {
   /** This node. */

@@ -41,6 +41,8 @@ export interface ClusterStats {
   readonly peerCount: number
   /** Those with other options, or of another version. */
   readonly differentCount: number
+  /** Largest distance of another node's clock, in milliseconds; 0 while all are less than 30 s apart. */
+  readonly clockApartMs: number
   /** Those that log other keys. */
   readonly otherLogCount: number
   readonly revocationCount: number

@@ -12,6 +12,10 @@ export const cluster = {
       'differentCount: Other nodes with other options that all must share, or of another version.',
     webmq_cluster_other_log_peers:
       'otherLogCount: Other nodes that log other keys: while there are any, clients that come back are told a gap.',
+    webmq_cluster_clock_apart_seconds: [
+      "Largest distance between the clock of another node and this node's; 0 while it is less than 30 s.",
+      ({ clockApartMs }) => clockApartMs / 1_000,
+    ],
     webmq_cluster_revocations:
       'revocationCount: Revoked tokens and users that this node keeps until the tokens have expired.',
     webmq_cluster_dropped_total:

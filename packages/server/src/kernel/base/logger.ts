@@ -1,4 +1,5 @@
 import pino, { type DestinationStream } from 'pino'
+import { type LineCounts, noLines, standardWriter } from './line-writer.js'
 
 /** Log levels, lowest first; `silent` writes nothing. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -38,13 +39,23 @@ export interface LoggerOptions {
   readonly color?: boolean
 }
 
+interface OwnLogger {
+  readonly pino: { level: string }
+  readonly lines: LineCounts | undefined
+}
+
 /** Loggers of {@link createLogger}, and nobody else's. */
-const ownLoggers = new WeakMap<Logger, { level: string }>()
+const ownLoggers = new WeakMap<Logger, OwnLogger>()
 
 /** Sets the lowest level that a logger of {@link createLogger} writes. Leaves other loggers alone. */
 export function setLogLevel(logger: Logger, level: LogLevel): void {
   const own = ownLoggers.get(logger)
-  if (own !== undefined) own.level = level
+  if (own !== undefined) own.pino.level = level
+}
+
+/** The lines of a logger of {@link createLogger} to standard error, and of its children; `undefined` of other loggers. */
+export function linesOf(logger: Logger): LineCounts | undefined {
+  return ownLoggers.get(logger)?.lines
 }
 
 const REDACTED = '[redacted]'
@@ -53,13 +64,15 @@ const REDACTED = '[redacted]'
 const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie', '["sec-websocket-protocol"]']
 
 /**
- * Creates a logger to standard error, which keeps standard output free for data. It writes synchronously, so that the
- * last line before an exit is not lost.
+ * Creates a logger to standard error, which keeps standard output free for data. It waits for nobody who reads that;
+ * {@link LineWriter} says which lines are dropped, and the end of the process writes the last ones.
  *
  * Secret fields are replaced, and so is any text that looks like a token, for example in error messages and addresses.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  const { level = 'info', format = 'auto', destination = pino.destination({ dest: 2, sync: true }) } = options
+  const lines = noLines()
+  const toStandardError = { write: (line: string) => standardWriter(2).write(line, lines) }
+  const { level = 'info', format = 'auto', destination = toStandardError } = options
   const isTerminal = options.destination === undefined && process.stderr.isTTY === true
   const isPretty = format === 'pretty' || (format === 'auto' && isTerminal)
   const { color = isTerminal && (process.env.NO_COLOR ?? '') === '' } = options
@@ -74,7 +87,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     },
     isPretty ? prettified(destination, color) : destination,
   )
-  ownLoggers.set(logger, logger)
+  ownLoggers.set(logger, { pino: logger, lines: destination === toStandardError ? lines : undefined })
   return logger
 }
 

@@ -4,6 +4,7 @@ import type { ServerHttp } from '../../doors/http/create-http.js'
 import type { ResolvedOptions } from '../../doors/options/server-options.js'
 import type { CertificateStore } from '../../features/certificates/store.js'
 import { describeTransport, type Health } from '../../features/observing/health/readiness.js'
+import { StateLog } from '../../features/observing/health/state-log.js'
 import { incidentLog } from '../../features/observing/incident-log.js'
 import { combineObservers } from '../../features/observing/observer.js'
 import { loadTracer } from '../../features/observing/tracing/tracer.js'
@@ -67,6 +68,7 @@ export class Lifecycle {
   #connectionLimit: number | undefined
   #stopTimes = AT_ONCE
   readonly #socketFile: SocketFile | undefined
+  readonly #states: StateLog
 
   constructor(context: LifecycleContext) {
     this.#context = context
@@ -75,9 +77,11 @@ export class Lifecycle {
     const { parts, events, http } = context
     const { logger, verifier, audit, webhook, options } = parts
     this.#socketFile = SocketFile.of(options.host)
+    this.#states = new StateLog({ health: () => this.health(), logger })
     this.#stops = new StopList(logger)
     this.#stops.add({ name: 'socket file', stop: () => this.#socketFile?.remove() })
     this.#stops.add({ name: 'events', stop: () => events.close() })
+    this.#stops.add({ name: 'state log', stop: () => this.#states.stop() })
     this.#stops.add({ name: 'http', stop: () => http.frontend.close() })
     this.#stops.add({ name: 'verifier', stop: () => verifier?.close() })
     // After the node: it closes connections, which both report.
@@ -140,7 +144,19 @@ export class Lifecycle {
 
   health(): Health {
     const health = this.node?.report.health() ?? this.#healthWithoutNode()
-    return { ...health, ...defined({ transport: this.#transport?.choice, connectionLimit: this.#connectionLimit }) }
+    const { certificates, parts } = this.#context
+    const audit = parts.audit?.stats()
+    return {
+      ...health,
+      ...defined({
+        transport: this.#transport?.choice,
+        connectionLimit: this.#connectionLimit,
+        certificate: certificates?.defect,
+        auditLinesLost: audit?.droppedCount || undefined,
+        auditWaitingBytes: audit?.waitingBytes || undefined,
+        webhook: (parts.webhook?.stats.breaker ?? 'closed') === 'closed' ? undefined : 'open',
+      }),
+    }
   }
 
   #healthWithoutNode(): Health {
@@ -175,6 +191,7 @@ export class Lifecycle {
     const state = this.#state
     if ('stopped' in state) return Promise.reject(notRunning())
     if ('running' in state) return state.running
+    this.#states.start()
     const running = this.#bringUp(attachTo)
     this.#state = { name: 'starting', running }
     return running

@@ -38,7 +38,8 @@ export class NodeReport {
   }
 
   health(): Health {
-    const { differentCount, otherLogCount } = this.#rooms.nodes.stats()
+    const { differentCount, otherLogCount, clockApartMs } = this.#rooms.nodes.stats()
+    const { heldShare = 1 } = this.#rooms.broker.stats().log ?? {}
     return {
       status: this.#phase.isLeaving ? 'draining' : 'ok',
       node: this.#parts.name,
@@ -51,6 +52,8 @@ export class NodeReport {
       outbox: this.#parts.outbox?.status,
       outboxReason: this.#parts.outbox?.reason,
       waitingPublishes: this.#rooms.waitingRoom.messageCount || undefined,
+      clockApartMs: clockApartMs || undefined,
+      logHeldShare: heldShare < 1 ? heldShare : undefined,
     }
   }
 

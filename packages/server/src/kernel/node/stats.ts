@@ -3,6 +3,7 @@ import type { HttpStats } from '../../doors/http/connections.js'
 import type { CertificateStats } from '../../features/certificates/store.js'
 import type { WebhookStats } from '../../features/hooks/webhooks/webhook.js'
 import type { MeasurementStats } from '../../features/observing/measuring/measurements.js'
+import type { LineCounts } from '../base/line-writer.js'
 import type { HookCounts } from '../identity/hook-port.js'
 import type { TokenFailure } from '../identity/token-failure.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
@@ -74,7 +75,9 @@ export interface ServerStats extends MeasurementStats {
   /** Plain HTTP connections on the public port. */
   readonly http: HttpStats
   /** Present with an audit log. */
-  readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
+  readonly audit?: Readonly<LineCounts>
+  /** Lines of the log of the server. Absent with a logger of the program. */
+  readonly logLines?: Readonly<LineCounts>
   /** Questions to hooks and webhooks since the start, by hook and outcome. */
   readonly hooks: HookCounts
   /** Present with a webhook. */

@@ -44,4 +44,6 @@ export interface LogStats {
   readonly oldestTimeMs: number
   /** Age of the newest message when this node read it, by the clocks of broker and node; 0 for an embedded log. */
   readonly lagMs: number
+  /** Part of the messages and of the time of a rule that the full log holds, by the rule that fares worst; 1: all. */
+  readonly heldShare: number
 }

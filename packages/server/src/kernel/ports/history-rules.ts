@@ -23,13 +23,19 @@ export class HistoryRules {
   readonly #all: HistoryRule | undefined
   /** The longest age of all rules: no older message is returned. `undefined` when some rule has no age. */
   readonly maxAgeMs: number | undefined
+  /** The longest age of the rules that have one; 0: none has. */
+  readonly longestAgeMs: number
+  /** The largest number of a rule. */
+  readonly mostMessages: number
 
   constructor(rules: readonly HistoryRule[]) {
     this.#rules = rules
     const [first] = rules
     this.#all = first?.pattern === '#' ? first : undefined
     const ages = rules.map(({ maxAgeMs }) => maxAgeMs)
-    this.maxAgeMs = ages.includes(undefined) ? undefined : Math.max(0, ...ages.filter((age) => age !== undefined))
+    this.longestAgeMs = Math.max(0, ...ages.filter((age) => age !== undefined))
+    this.maxAgeMs = ages.includes(undefined) ? undefined : this.longestAgeMs
+    this.mostMessages = Math.max(0, ...rules.map(({ maxMessages }) => maxMessages))
   }
 
   /** Without a rule nothing is logged. */
@@ -79,10 +85,21 @@ export function fingerprintOf(value: object): string {
 }
 
 /** What {@link parseHistoryRule} takes. */
-export const HISTORY_RULE_FORM = 'pattern=messages or pattern=messages,age, as in chat.#=100,10m'
+const HISTORY_RULE_FORM = 'pattern=messages or pattern=messages,age, as in chat.#=100,10m'
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const MAX_AGE_MS = 365 * 86_400_000
+
+const MAX_MESSAGES = 999_999_999
+
+/** What a text is to be that {@link parseHistoryRule} does not read; `undefined`: it reads it. */
+export function historyRuleDefect(text: string): string | undefined {
+  if (parseHistoryRule(text) !== undefined) return undefined
+  const [, pattern = '', messages, age] = /^(.+)=(\d+)(?:,(\d+)(?:ms|s|m|h|d))?$/.exec(text.trim()) ?? []
+  if (messages === undefined || !isPattern(pattern)) return HISTORY_RULE_FORM
+  if (Number(messages) === 0 || Number(messages) > MAX_MESSAGES) return `a rule of 1 to ${MAX_MESSAGES} messages`
+  return age === undefined ? HISTORY_RULE_FORM : 'a rule with an age of 1ms to 365d'
+}
 
 /** Reads `chat.#=100,10m`; `undefined` when it is not {@link HISTORY_RULE_FORM}. */
 export function parseHistoryRule(text: string): HistoryRule | undefined {

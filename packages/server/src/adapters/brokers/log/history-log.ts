@@ -81,7 +81,16 @@ export class HistoryLog {
 
   stats(lagMs = 0): LogStats {
     const { count, byteCount, oldestTimeMs } = this.#messages
-    return { messageCount: count, byteCount, oldestTimeMs, lagMs }
+    return { messageCount: count, byteCount, oldestTimeMs, lagMs, heldShare: this.#heldShare() }
+  }
+
+  #heldShare(): number {
+    const { history, historyMaxMessages } = this.#options
+    const { count, droppedTimeMs } = this.#messages
+    if (droppedTimeMs === 0) return 1
+    const ofMessages = count >= historyMaxMessages ? historyMaxMessages / history.mostMessages : 1
+    const ofTime = (this.#now() - droppedTimeMs) / history.longestAgeMs
+    return Math.max(0, Math.min(1, ofMessages, history.longestAgeMs === 0 ? 1 : ofTime))
   }
 
   /** Restarts as an empty log; the next message follows `offset`. */

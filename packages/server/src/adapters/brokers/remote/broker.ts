@@ -64,6 +64,8 @@ export class RemoteBroker implements Broker {
   #isReceiving = false
   /** The last reported status, as text. */
   status = 'not started'
+  /** Why the broker takes no messages, in its own words. */
+  #blockedReason: string | undefined
   #lostCount = 0
 
   /** @throws {WebMQError} `E_BROKER_MISSING` when the driver is written for another version of {@link LinkDriver}. */
@@ -235,7 +237,7 @@ export class RemoteBroker implements Broker {
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
     this.log.link = link.log
-    this.#tell(this.#pending.isBlocked ? 'blocked' : 'up')
+    this.#tellOfBlock(this.#pending.isBlocked, this.#blockedReason)
     this.#publishes.confirmLogged()
     this.#pending.use(link)
   }
@@ -248,6 +250,7 @@ export class RemoteBroker implements Broker {
   /** There is no link now. @param cause Absent when the node stops. */
   #unlink(cause?: Error): void {
     this.log.link = undefined
+    this.#blockedReason = undefined
     this.#pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()
@@ -256,12 +259,14 @@ export class RemoteBroker implements Broker {
 
   #setBlocked(isBlocked: boolean, reason?: string): void {
     if (isBlocked === this.#pending.isBlocked) return
+    this.#blockedReason = isBlocked ? reason : undefined
     if (isBlocked) this.#pending.block(true)
     if (this.#pending.hasLink) this.#tellOfBlock(isBlocked, reason)
     if (!isBlocked) this.#pending.block(false)
   }
 
   #tellOfBlock(isBlocked: boolean, reason = 'it takes no messages'): void {
+    this.#blockedReason = isBlocked ? reason : undefined
     if (isBlocked) this.#tell('blocked', new Error(reason))
     else this.#tell('up')
   }
@@ -271,8 +276,10 @@ export class RemoteBroker implements Broker {
     this.#sink?.status(status, cause)
   }
 
-  /** The cause, which clients do not see, names the broker's address. */
+  /** The cause, which clients do not see, names the broker's address. Clients see why a broker that is there takes nothing. */
   #away(detail: string): WebMQError {
+    if (this.#blockedReason !== undefined)
+      return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#blockedReason}; ${detail}` })
     const cause = new Error(`${this.name} at ${this.#driver.address} is ${this.status}`)
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause })
   }

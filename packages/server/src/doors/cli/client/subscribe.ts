@@ -59,23 +59,25 @@ export async function subscribe(
   })
   let left = count ?? Number.POSITIVE_INFINITY
   let previous: Message<unknown> | undefined
+  const print = (line: string) => {
+    stdout.write(line)
+    if (stdout.writableLength <= MAX_WAITING_BYTES) return
+    fail(new WebMQError('E_BUFFER_OVERFLOW', { detail: 'the reader of standard output is too slow' }))
+  }
   const deliver = (message: Message<unknown>) => {
     // Handlers of several patterns get the same object, one after the other.
     if (message === previous || isOver) return
     previous = message
-    stdout.write(messageLine(message, json, stdout.isTTY === true))
+    print(messageLine(message, json, stdout.isTTY === true))
     left -= 1
     if (left === 0) finish(EXIT.OK)
-    else if (stdout.writableLength > MAX_WAITING_BYTES) {
-      fail(new WebMQError('E_BUFFER_OVERFLOW', { detail: 'the reader of standard output is too slow' }))
-    }
   }
   try {
     for (const pattern of new Set(patterns)) {
       const subscription = client.listen(pattern, { wantsState, deliver }, defined({ last, since, rewind }))
       subscription.on('ready', (result) => note(`listening to ${printable(pattern)}${describeStart(result)}`, terminal))
       subscription.on('gap', (gap) => {
-        if (json) stdout.write(gapLine(gap))
+        if (json) print(gapLine(gap))
         note(`gap: messages of ${printable(pattern)} may be missing (${gap.reason})`, terminal)
       })
       subscription.on('error', fail)

@@ -45,7 +45,9 @@ function lineOf({ check, status, text, advice }: Finding, { stdout, env }: Termi
 
 /** Examines the way to a server from the name to the protocol. Ends at the first layer that does not work. */
 export async function* examine(target: DoctorTarget): AsyncGenerator<Finding> {
-  const { isSecure, host, origin, token } = target
+  const { isSecure, host, origin, token, admin } = target
+  // Also while nothing else answers: it says why.
+  if (admin !== undefined) yield* await checkHealth(admin)
   if (token !== undefined) yield* checkClaims(token)
   const [name, addresses] = await checkName(target)
   yield name
@@ -67,8 +69,8 @@ export async function* examine(target: DoctorTarget): AsyncGenerator<Finding> {
     if (origin !== undefined) yield await checkOrigin(target, origin)
     yield* checkTalk(target, session, isPrivate)
   }
-  yield* await checkHealth(target)
-  if (isHere(addresses)) yield await checkOpenFiles(target)
+  if (admin === undefined) yield* await checkHealth(target)
+  if (isHere(addresses)) yield await checkOpenFiles(admin ?? target)
 }
 
 /** Default of `jwt.clockToleranceS`. */

@@ -7,6 +7,8 @@ import {
   request as plainRequest,
 } from 'node:http'
 import { request as secureRequest } from 'node:https'
+import type { Readiness } from '../../../features/observing/health/readiness.js'
+import { NODE_STATES } from '../../../features/observing/health/states.js'
 import { inWords } from '../terminal.js'
 import { type DoctorTarget, type Finding, failure, ok, skipped, tlsOptionsOf, warning, whyOf } from './target.js'
 
@@ -71,33 +73,41 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
     if (jsonOf(health).server !== 'webmq') {
       return [skipped('health', `/health is answered by something else (${health.status})`), clock]
     }
-    const ready = await ask(target, '/ready')
-    const { differentPeers, otherLogPeers, outbox, waitingPublishes } = jsonOf(ready)
-    if (outbox === 'down') {
-      const more = 'Look at outboxReason of /ready on the machine of the server, or at its log.'
-      return [warning('health', 'the server is ready, and its database outbox is down', more), clock]
-    }
-    if (typeof otherLogPeers === 'number') {
-      const text = `the server is ready, and ${otherLogPeers} other nodes log other keys`
-      const more = 'Give all nodes the same rules of --history and --retain: until then listeners are told gaps.'
-      return [warning('health', text, more), clock]
-    }
-    if (typeof differentPeers === 'number') {
-      const text = `the server is ready, and ${differentPeers} other nodes have other options, or are of another version`
-      const more = 'End the upgrade, or give all nodes the same options. The log of the server names the nodes.'
-      return [warning('health', text, more), clock]
-    }
-    if (typeof waitingPublishes === 'number') {
-      const text = `the server is ready, and ${waitingPublishes} publishes wait for its broker, which is too slow for them`
-      const more = 'Look at the CPU, memory and disk of the broker; ask again: a moment of it does no harm.'
-      return [warning('health', text, more), clock]
-    }
-    if (ready.status === 200) return [ok('health', 'the server is ready'), clock]
-    const advice = 'Look at /ready on the machine of the server, and at its log.'
-    return [failure('health', `the server is not ready: ${String(jsonOf(ready).status)}`, advice), clock]
+    const ready = await ask(target, '/ready?full=503')
+    return [...statesIn(ready), clock]
   } catch (error) {
     return [skipped('health', `/health does not answer (${whyOf(error)})`)]
   }
+}
+
+/** The status first: it decides whether clients and publishes pass. */
+function statesIn(ready: Answer): readonly Finding[] {
+  const readiness = jsonOf(ready) as Partial<Readiness>
+  const found = NODE_STATES.flatMap(({ name, isFailure = false, textOf, advice }) => {
+    const text = textOf(readiness)
+    return text === undefined ? [] : [{ name, isFailure, text, advice }]
+  })
+  const [first, ...failures] = found.filter(({ isFailure }) => isFailure)
+  const notices = found.filter(({ isFailure }) => !isFailure)
+  const isReady = ready.status === 200 && readiness.status === 'ready'
+  const head =
+    first !== undefined
+      ? failure('health', `the server is not ready: ${first.text}`, first.advice)
+      : isReady
+        ? ok(
+            'health',
+            `the server is ready${readiness.broker === undefined ? '; how it is, it tells its own machine, or its admin port (--admin)' : ''}`,
+          )
+        : failure(
+            'health',
+            `the server is not ready: ${String(readiness.status)}`,
+            'Look at its /ready, and at its log.',
+          )
+  return [
+    head,
+    ...failures.map(({ name, text, advice }) => failure(name, text, advice)),
+    ...notices.map(({ name, text, advice }) => warning(name, text, advice)),
+  ]
 }
 
 export function checkClock(date: string | undefined, atMs: number): Finding {

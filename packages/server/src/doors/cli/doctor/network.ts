@@ -51,7 +51,7 @@ export async function checkPort(target: DoctorTarget, addresses: readonly string
     'tcp',
     `port ${port} does not answer (${problems})`,
     failed.every(({ error }) => error === 'ECONNREFUSED')
-      ? `Nothing listens there: is the server running, and with --port ${port} and a --host that ${host} reaches?`
+      ? `Nothing listens there: is the server running, and with --port ${port} and a --host that ${host} reaches? One that starts waits for its broker first: /ready of its admin port says so.`
       : 'Check the firewall, the security group, and that the server binds more than loopback (--host).',
   )
 }

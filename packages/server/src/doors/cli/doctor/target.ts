@@ -18,6 +18,8 @@ export interface DoctorTarget {
   /** For each step. */
   readonly timeoutMs: number
   readonly idleMs: number | undefined
+  /** The admin port of the same server. */
+  readonly admin?: DoctorTarget | undefined
 }
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: not a URL of a server. */

@@ -1,3 +1,4 @@
+import { once as next } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Interrupt } from '../client/interrupt.js'
 import { EXIT } from '../exit-codes.js'
@@ -34,11 +35,10 @@ export async function watch(
   do {
     const snapshot = await lookAt(source, patterns)
     if (signal.aborted) break
-    if (json) stdout.write(`${JSON.stringify(snapshot)}\n`)
-    else {
-      const text = screenOf(snapshot, looks, sort, terminal)
-      stdout.write(isScreen ? HOME + text.replaceAll('\n', `${CLEAR_LINE_END}\n`) + CLEAR_BELOW : text)
-    }
+    const text = json ? `${JSON.stringify(snapshot)}\n` : screenOf(snapshot, looks, sort, terminal)
+    const isTaken = stdout.write(isScreen ? HOME + text.replaceAll('\n', `${CLEAR_LINE_END}\n`) + CLEAR_BELOW : text)
+    // A reader that stands still gets no further looks, which would wait in memory.
+    if (!isTaken && isRepeated) await next(stdout, 'drain', { signal }).catch(() => undefined)
     if (looks.push(snapshot) > MAX_LOOKS) looks.shift()
     if (isRepeated) await wait(interval, undefined, { signal }).catch(() => undefined)
   } while (isRepeated && !signal.aborted)

@@ -1,5 +1,5 @@
 import { isPattern } from 'webmq-client/protocol'
-import { HISTORY_RULE_FORM, parseHistoryRule } from '../../../kernel/ports/history-rules.js'
+import { historyRuleDefect } from '../../../kernel/ports/history-rules.js'
 import { integer, list } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
@@ -8,7 +8,7 @@ export const HISTORY_OPTIONS = {
     separator: ';',
     placeholder: 'rule',
     defaultText: 'with the memory broker `#=10000`, otherwise nothing',
-    check: (value) => (parseHistoryRule(value) === undefined ? HISTORY_RULE_FORM : undefined),
+    check: historyRuleDefect,
     help: 'Keys to log, for replay after a reconnect and for history: `chat.#=100,10m`.',
     detail:
       'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules.',

@@ -31,7 +31,7 @@ export const OBSERVING_OPTIONS = {
     check: checkFileName,
     help: 'Where to write who connected, listened, was refused and was disconnected: one JSON object per line.',
     detail:
-      'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members.',
+      'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members. A disk that is slow, full or gone [delays nobody](operations.md#where-a-node-writes): `webmq_audit_lines_total{outcome="dropped"}` counts the lost lines.',
   }),
   auditLevel: choice({
     choices: AUDIT_LEVELS,

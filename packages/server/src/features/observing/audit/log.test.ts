@@ -178,9 +178,13 @@ describe('AuditLog', () => {
       for (let count = 0; count < 5_000; count++) listened?.(session, pattern)
       await expect.poll(() => lines.length).toBe(1)
       expect(lines[0]).toMatchObject({ level: 'error', message: 'the audit log cannot be written' })
-      expect(audit.stats().droppedCount).toBeGreaterThan(500)
-      expect(audit.stats().droppedCount + audit.stats().writtenCount).toBe(5_000)
+      const { droppedCount, writtenCount, waitingBytes } = audit.stats()
+      expect(writtenCount).toBe(0)
+      expect(droppedCount).toBeGreaterThan(500)
+      expect(waitingBytes).toBeGreaterThan(4_000_000)
       await audit.close(500)
+      expect(audit.stats()).toEqual({ writtenCount: 0, droppedCount: 5_000, waitingBytes: 0 })
+      expect(lines[1]).toMatchObject({ message: 'lines of the audit log were lost', fields: { droppedCount: 5_000 } })
     },
   )
 

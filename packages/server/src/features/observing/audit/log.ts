@@ -1,10 +1,8 @@
-import { closeSync, openSync } from 'node:fs'
-import pino from 'pino'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
+import { type LineCounts, LineWriter, noLines, standardWriter } from '../../../kernel/base/line-writer.js'
 import { LogPace } from '../../../kernel/base/log-pace.js'
 import { hideTokens, type Logger } from '../../../kernel/base/logger.js'
 import { reasonOf } from '../../../kernel/base/reason.js'
-import { within } from '../../../kernel/base/within.js'
 import type { Actor } from '../../../kernel/identity/actor.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../../../kernel/ports/audit-levels.js'
 import type { Observer } from '../observer.js'
@@ -18,8 +16,6 @@ export interface AuditLogOptions {
   readonly now?: () => number
 }
 
-/** Lines that may wait for a slow disk or pipe. Further ones are dropped and counted. */
-const MAX_WAITING_BYTES = 4 * 1_048_576
 const MAX_ORIGIN_CHARS = 200
 const ERROR_LOG_INTERVAL_MS = 60_000
 const STDERR = 2
@@ -32,9 +28,8 @@ export class AuditLog {
   readonly #options: AuditLogOptions
   readonly #now: () => number
   readonly #budget: RefusalBudget
-  #stream: ReturnType<typeof pino.destination> | undefined
-  #writtenCount = 0
-  #droppedCount = 0
+  #writer: LineWriter | undefined
+  readonly #counts = noLines()
   readonly #errorPace = new LogPace(ERROR_LOG_INTERVAL_MS)
 
   constructor(options: AuditLogOptions) {
@@ -43,48 +38,36 @@ export class AuditLog {
     this.#budget = new RefusalBudget((source, count) => this.#write('omitted', { ...source, count }), this.#now)
   }
 
-  /** Lines since the start: written, or dropped because the disk was too slow, full or gone. */
-  stats(): { readonly writtenCount: number; readonly droppedCount: number } {
-    return { writtenCount: this.#writtenCount, droppedCount: this.#droppedCount }
+  /** Lines since the start. Those that were dropped found the disk too slow, full or gone for too long. */
+  stats(): Readonly<LineCounts> {
+    return this.#counts
   }
 
   /** Opens the file. @throws {WebMQError} `E_OPTION_INVALID` when that is not possible. */
   open(): void {
     const { target } = this.#options
-    if (target !== 'stderr') assertWritable(target)
-    const dest = target === 'stderr' ? STDERR : target
-    const stream = pino.destination({ dest, sync: false, append: true, mode: 0o600, maxLength: MAX_WAITING_BYTES })
-    stream.on('drop', () => {
-      this.#droppedCount++
-      this.#writtenCount--
-    })
-    stream.on('error', (err: Error) => this.#failed(err))
-    this.#stream = stream
+    try {
+      this.#writer = target === 'stderr' ? standardWriter(STDERR) : new LineWriter(target, (err) => this.#failed(err))
+    } catch (cause) {
+      throw invalidOption(`auditLog: ${reasonOf(cause)}`, cause)
+    }
   }
 
   /** Opens the file again by its name, after a tool has moved it away. Without a file it does nothing. */
   reopen(): void {
-    if (this.#options.target === 'stderr') return
-    try {
-      this.#stream?.reopen(this.#options.target)
-    } catch (error) {
-      this.#failed(error)
-    }
+    this.#writer?.reopen()
   }
 
-  /** Writes what waits, within a time. */
+  /** Writes what waits, within a time. The log says how many lines were lost. */
   async close(limitMs: number): Promise<void> {
-    const stream = this.#stream
-    if (stream === undefined) return
+    const writer = this.#writer
+    if (writer === undefined) return
     this.#budget.flush()
-    this.#stream = undefined
-    const closed = new Promise<void>((resolve) => {
-      stream.once('close', resolve)
-    })
-    stream.end()
-    if (await within(closed, limitMs)) return
-    stream.destroy()
-    this.#options.logger.error('the last lines of the audit log could not be written in time')
+    this.#writer = undefined
+    await writer.flush(limitMs)
+    if (this.#options.target !== 'stderr') writer.close()
+    const { droppedCount } = this.#counts
+    if (droppedCount > 0) this.#options.logger.error({ droppedCount }, 'lines of the audit log were lost')
   }
 
   observer(): Observer {
@@ -124,12 +107,8 @@ export class AuditLog {
   /** `docs/security.md` lists the members of each event. Clients choose some of the texts, so what looks like a token is hidden. */
   #write(event: string, members: object): void {
     const line = JSON.stringify({ time: new Date(this.#now()).toISOString(), event, ...members })
-    if (this.#stream === undefined) {
-      this.#droppedCount++
-      return
-    }
-    this.#writtenCount++
-    this.#stream.write(`${hideTokens(line)}\n`)
+    if (this.#writer === undefined) this.#counts.droppedCount++
+    else this.#writer.write(`${hideTokens(line)}\n`, this.#counts)
   }
 
   #failed(err: unknown): void {
@@ -140,15 +119,6 @@ export class AuditLog {
 /** Without a session, a user or an address where there is none. */
 function whoOf({ door, id, userId, address }: Actor): object {
   return { door, session: id || undefined, user: userId, address: address || undefined }
-}
-
-function assertWritable(file: string): void {
-  try {
-    closeSync(openSync(file, 'a', 0o600))
-  } catch (cause) {
-    const reason = reasonOf(cause)
-    throw invalidOption(`auditLog: ${reason}`, cause)
-  }
 }
 
 /** Lines of one session or address per second: a client that is refused again and again must not fill the disk. */

@@ -3,7 +3,7 @@ import type { BrokerReport } from './broker-watch.js'
 /** What a node is doing. `stopped` is for good. */
 export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 
-/** What leaves a node ready: how many other nodes do not agree with it, absent while there are none; its database; a slow broker. */
+/** What leaves a node ready. Each is absent while all is well. */
 interface Notices {
   /** With other options that all must share, or of another version. */
   readonly differentPeers?: number | undefined
@@ -12,8 +12,19 @@ interface Notices {
   readonly outbox?: string | undefined
   /** Why that is `down`, if known; without secrets. */
   readonly outboxReason?: string | undefined
-  /** Publishes that wait for a broker that is too slow; absent while there are none. */
+  /** Publishes that wait for a broker that is too slow. */
   readonly waitingPublishes?: number | undefined
+  /** `refused`: the changed files cannot be used. */
+  readonly certificate?: 'refused' | 'expired' | undefined
+  /** How far the clock of another node is from that of this one. */
+  readonly clockApartMs?: number | undefined
+  /** Part of a rule of history that the full log holds. */
+  readonly logHeldShare?: number | undefined
+  /** Since the start. */
+  readonly auditLinesLost?: number | undefined
+  /** Lines that are not written yet. */
+  readonly auditWaitingBytes?: number | undefined
+  readonly webhook?: 'open' | undefined
 }
 
 /** The answer of `/health`. */
@@ -44,12 +55,19 @@ export interface Readiness extends Notices {
  * @param tellsFull A node that holds as many connections as it may says `full`.
  */
 export function readinessOf(health: Health, tellsFull = false): Readiness {
-  const { status, broker, differentPeers, otherLogPeers, outbox, outboxReason, waitingPublishes, connections } = health
-  const { connectionLimit = Number.POSITIVE_INFINITY } = health
-  const known = { broker, differentPeers, otherLogPeers, outbox, outboxReason, waitingPublishes }
-  if (status !== 'ok') return { status, ...known }
-  if (broker.status === 'down') return { status: 'broker-down', ...known }
-  return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }
+  const {
+    node,
+    version,
+    uptimeMs,
+    transport,
+    connections,
+    connectionLimit = Number.POSITIVE_INFINITY,
+    ...known
+  } = health
+  const { status, broker } = known
+  if (status !== 'ok') return { ...known, status }
+  if (broker.status === 'down') return { ...known, status: 'broker-down' }
+  return { ...known, status: tellsFull && connections >= connectionLimit ? 'full' : 'ready' }
 }
 
 export interface TransportChoice {
