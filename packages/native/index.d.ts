@@ -111,9 +111,10 @@ export interface NativeEngine {
   /**
    * As {@link drain}, only of connections that had nothing else to be handled. For a caller that has handled all events of an
    * earlier `drainFront`, and not yet those of `drain`: these are handled first, without harm to the order of a connection.
-   * @returns Their bytes; 0 when nothing waits.
+   * @param handledBytes Of the events that `drain` gave last, so many bytes were handled.
+   * @returns Their bytes; 0 when nothing waits, and while those of `drain` may hold earlier messages of these connections.
    */
-  drainFront(target: Uint8Array): number
+  drainFront(target: Uint8Array, handledBytes: number): number
   /**
    * Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none. With TLS, a Unix socket that
    * carries the plaintext.

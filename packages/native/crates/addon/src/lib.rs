@@ -156,10 +156,11 @@ impl NativeEngine {
     }
 
     /// Copies packed events of connections that had nothing else to be handled into `target`, and returns their bytes. For
-    /// while events of `drain` are still to be handled, and none of an earlier `drainFront`.
+    /// while events of the last `drain` are still to be handled, but for the first `handled_bytes`, and none of an earlier
+    /// `drainFront`.
     #[napi(catch_unwind)]
-    pub fn drain_front(&self, mut target: BufferSlice<'_>) -> i64 {
-        self.engine.drain_front(&mut target) as i64
+    pub fn drain_front(&self, mut target: BufferSlice<'_>, handled_bytes: u32) -> i64 {
+        self.engine.drain_front(&mut target, handled_bytes as usize) as i64
     }
 
     /// Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none for the token.

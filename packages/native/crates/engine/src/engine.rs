@@ -34,6 +34,8 @@ pub struct Engine {
 struct EventReaders {
     ends: Vec<EventReader>,
     first: usize,
+    /// Bytes at the start of the last drain that are events of the front lane.
+    front_bytes: usize,
 }
 
 /// What a drain came to.
@@ -63,7 +65,11 @@ impl Engine {
             shared,
             cells: (0..count).map(|_| Arc::default()).collect(),
             threads: Mutex::default(),
-            taken: Mutex::new(EventReaders { ends: (0..count).map(|_| EventReader::default()).collect(), first: 0 }),
+            taken: Mutex::new(EventReaders {
+                ends: (0..count).map(|_| EventReader::default()).collect(),
+                first: 0,
+                front_bytes: 0,
+            }),
             is_closed: AtomicBool::new(false),
         };
         for index in 0..count {
@@ -190,12 +196,16 @@ impl Engine {
     }
 
     /// As [`drain`](Self::drain), only of connections that had nothing else to be handled; returns the bytes. For a caller that
-    /// has handled all events that this gave it before, and still has others to handle.
-    pub fn drain_front(&self, target: &mut [u8]) -> usize {
+    /// has handled all events that this gave it before, and the first `handled_bytes` of those that `drain` gave it last. Gives
+    /// nothing while some of the front lane are among the others of those: each connection's messages keep their order.
+    pub fn drain_front(&self, target: &mut [u8], handled_bytes: usize) -> usize {
         if self.shared.backpressure.pauses_drain(&self.shared.shards) {
             return 0;
         }
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if handled_bytes < taken.front_bytes {
+            return 0;
+        }
         let mut copied = 0;
         for (reader, shard) in taken.ends.iter_mut().zip(&self.shared.shards) {
             copied += reader.drain_front(&shard.event_queue, &mut target[copied..]);
@@ -208,16 +218,27 @@ impl Engine {
         let mut copied = 0;
         let count = taken.ends.len();
         taken.first = (taken.first + 1) % count;
-        for index in (taken.first..count).chain(0..taken.first) {
-            let port = &self.shared.shards[index];
-            let drained = taken.ends[index].drain(&port.event_queue, &mut target[copied..]);
-            copied += drained.bytes;
-            if drained.wakes_shard {
-                port.mailbox.wake();
-            }
-            if let Some(next_bytes) = drained.next_bytes {
-                self.shared.waker.wake();
-                return if copied == 0 { Drained::Needs(next_bytes) } else { Drained::Bytes(copied) };
+        for is_front in [true, false] {
+            for index in (taken.first..count).chain(0..taken.first) {
+                let (reader, port) = (&mut taken.ends[index], &self.shared.shards[index]);
+                let rest_of_target = &mut target[copied..];
+                let drained = match is_front {
+                    true => reader.copy_front(&port.event_queue, rest_of_target),
+                    false => reader.copy_rest(&port.event_queue, rest_of_target),
+                };
+                copied += drained.bytes;
+                if is_front {
+                    taken.front_bytes = copied;
+                }
+                if drained.wakes_shard {
+                    port.mailbox.wake();
+                }
+                if drained.is_behind || drained.next_bytes.is_some() {
+                    self.shared.waker.wake();
+                }
+                if let Some(next_bytes) = drained.next_bytes {
+                    return if copied == 0 { Drained::Needs(next_bytes) } else { Drained::Bytes(copied) };
+                }
             }
         }
         Drained::Bytes(copied)

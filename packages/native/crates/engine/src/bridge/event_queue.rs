@@ -204,36 +204,40 @@ pub(crate) struct Drained {
     pub(crate) bytes: usize,
     /// Size of the next event, if it did not fit.
     pub(crate) next_bytes: Option<usize>,
+    /// Something was left of an earlier drain, and what has come since was not taken.
+    pub(crate) is_behind: bool,
     /// The caller must wake the shard: it waits for room.
     pub(crate) wakes_shard: bool,
 }
 
 impl EventReader {
-    /// Copies as many whole events into `target` as fit, those in front first.
-    pub(crate) fn drain(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
-        let mut drained = Drained::default();
-        let mut rest_bytes = 0;
-        while drained.next_bytes.is_none() {
-            if self.front.blocks.is_empty() && self.rest.blocks.is_empty() {
-                self.refill(queue, true);
-            }
-            let before = drained.bytes;
-            let (bytes, next_bytes) = self.front.copy(&mut target[drained.bytes..], &mut self.done);
-            queue.front.note_read(bytes);
-            drained.bytes += bytes;
-            drained.next_bytes = next_bytes;
-            if next_bytes.is_none() {
-                let (bytes, next_bytes) = self.rest.copy(&mut target[drained.bytes..], &mut self.done);
-                rest_bytes += bytes;
-                drained.bytes += bytes;
-                drained.next_bytes = next_bytes;
-            }
-            if drained.bytes == before {
-                break;
-            }
+    /// The first step of a drain: takes what waits, unless some of what was taken before is left, and copies as many whole
+    /// events of the front lane into `target` as fit.
+    pub(crate) fn copy_front(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
+        let is_behind = !(self.front.blocks.is_empty() && self.rest.blocks.is_empty());
+        if !is_behind {
+            self.refill(queue, true);
         }
-        drained.wakes_shard = rest_bytes > 0 && queue.note_read(rest_bytes);
-        drained
+        let (bytes, next_bytes) = self.front.copy(target, &mut self.done);
+        queue.front.note_read(bytes);
+        Drained { bytes, next_bytes, is_behind, wakes_shard: false }
+    }
+
+    /// The second step, once nothing is left in front: the same of the rest.
+    pub(crate) fn copy_rest(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
+        let (bytes, next_bytes) = self.rest.copy(target, &mut self.done);
+        Drained { bytes, next_bytes, is_behind: false, wakes_shard: bytes > 0 && queue.note_read(bytes) }
+    }
+
+    /// Both steps, of one queue alone.
+    #[cfg(test)]
+    pub(crate) fn drain(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
+        let front = self.copy_front(queue, target);
+        if front.next_bytes.is_some() {
+            return front;
+        }
+        let rest = self.copy_rest(queue, &mut target[front.bytes..]);
+        Drained { bytes: front.bytes + rest.bytes, ..rest }
     }
 
     /// Copies as many whole events into `target` as fit, of those in front alone. The caller has handled those that it was
@@ -328,8 +332,10 @@ mod tests {
         assert_eq!((slots(&target[..bytes]), queue.front.handled_position()), (vec![10], 46));
         queue.put(&mut event_of(11), &mut event_of(10));
         // The rest of the first block was taken before anything was put in front.
+        let before = reader.drain(&queue, &mut target);
+        assert_eq!((slots(&target[..before.bytes]), before.next_bytes), (vec![1], None));
         let bytes = reader.drain(&queue, &mut target).bytes;
-        assert_eq!(slots(&target[..bytes]), [1, 11, 9, 7, 10]);
+        assert_eq!(slots(&target[..bytes]), [11, 9, 7, 10]);
         queue.note_handled();
         assert_eq!(queue.front.handled_position(), queue.front.read_position());
         assert_eq!(queue.rest.handled_position(), queue.rest.read_position());

@@ -57,6 +57,11 @@ export class EventBuffers {
     return this.#current.start < this.#current.end
   }
 
+  /** Of the last portion. */
+  get handledBytes(): number {
+    return this.#current.start
+  }
+
   /** Events that are still to be handled; `undefined`: there are none. */
   next(): EventPortion | undefined {
     if (this.isBegun) return this.#current

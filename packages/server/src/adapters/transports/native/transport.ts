@@ -73,7 +73,7 @@ class NativeTransport extends NativeCommands implements Transport {
   readonly #running = new ThreadCountdown()
   readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
   readonly #events = new EventBuffers((packed) => this.#engine?.drain(packed) ?? 0)
-  readonly #front = new EventBuffers((packed) => this.#engine?.drainFront(packed) ?? 0)
+  readonly #front = new EventBuffers((packed) => this.#engine?.drainFront(packed, this.#events.handledBytes) ?? 0)
   #isFrontDue = true
   #engine: NativeEngine | undefined
   #calls: SinkCalls | undefined
