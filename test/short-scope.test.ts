@@ -19,7 +19,7 @@ describe('what npm test leaves to test:all', () => {
     const played = new Set(TURNS.flatMap((hash) => shortScope({ hash, changed: [] }).chosen))
     const never = all.filter((file) => !played.has(file))
     expect(never).toContain('test/deploy/helm.test.ts')
-    expect(never.length).toBeLessThan(30)
+    expect(never.length).toBeLessThan(35)
     expect(played.size).toBe(all.length - never.length)
   })
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Gap, WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
 
-export const KEY = 'deploys'
+const KEY = 'deploys'
 const TICK_MS = 20
 /** A publisher that waits for so many answers offers no more: it is the one who is slow. */
 const MAX_UNANSWERED = 2_000
