@@ -18,6 +18,8 @@ const FILES = {
     /^bin\/webmq-server\.js$/,
     /^(admin|demo)\/[\w-]+\.(html|css|js)$/,
     /^errors\.md$/,
+    // What `webmq-server init` writes.
+    /^templates\//,
   ],
   'webmq-native': [/^[\w-]+\.(js|d\.ts)$/],
   // Not the load generator's sources: a bench that has them takes itself for a checkout, and builds them.
