@@ -3,7 +3,7 @@ import { Agent, get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { createServer, type ServerOptions } from 'webmq-server'
-import { type BalancerName, startLoadBalancer } from 'webmq-services'
+import { type BalancerName, freePort, startLoadBalancer } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { recordingLogger } from './fake-server.js'
 
@@ -67,7 +67,9 @@ it.each(['haproxy', 'nginx'] as const)(
       const server = createServer({ port, logger, transport: 'native', jwt: { secret: 'x'.repeat(32) } })
       return { server, port: (await server.start()).port }
     }
-    const nodes = await Promise.all([start(0), start(0), start(0)])
+    // No other test gets them while a node is away.
+    const ports = await Promise.all([freePort(), freePort(), freePort()])
+    const nodes = await Promise.all(ports.map(start))
     onTestFinished(async () => void (await Promise.all(nodes.map(({ server }) => server.stop({ drainMs: 0 })))))
     await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), program })
     const attempt = async () => {
