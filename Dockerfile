@@ -20,7 +20,8 @@ RUN npx --yes pnpm@10.34.9 fetch
 COPY . .
 RUN npx --yes pnpm@10.34.9 install --offline --frozen-lockfile \
   && node node_modules/typescript-7/bin/tsc -b packages/server packages/broker-nats packages/broker-rabbitmq packages/broker-redis \
-    packages/outbox-postgres
+    packages/outbox-postgres \
+  && node packages/server/copy-files.mjs
 COPY --from=engine /src/packages/native/*.node packages/native/
 # Injected: packages of the workspace are copied as they would be published, not linked.
 RUN npx --yes pnpm@10.34.9 --filter webmq-image --prod --offline \
