@@ -5,6 +5,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { obtainBalancer } from 'webmq-services'
+import { EXIT } from '../../packages/server/src/doors/cli/exit-codes.js'
 import { readEnvironment, unknownVariables } from '../../packages/server/src/doors/cli/option-sources.js'
 import { ROOT, readText, readYaml } from './files.js'
 import { DRAIN_S, STOP_S, testKubernetes } from './kubernetes.js'
@@ -88,6 +89,11 @@ describe('deploy/systemd', () => {
     expect(unknownVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([])
     const [, stopS] = unit.match(/^TimeoutStopSec=(\d+)s$/m) ?? []
     expect(Number(stopS)).toBeGreaterThan(DRAIN_S + STOP_S)
+  })
+
+  it('starts the server again whatever has ended it, but options that are not allowed', () => {
+    expect(unit).toMatch(/^Restart=always$/m)
+    expect(unit).toMatch(new RegExp(`^RestartPreventExitStatus=${EXIT.USAGE}$`, 'm'))
   })
 
   it('lets the server write its audit log', () => {

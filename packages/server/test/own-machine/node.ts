@@ -6,6 +6,7 @@ import { vi } from 'vitest'
 import { freePort } from 'webmq-services'
 
 const BIN = fileURLToPath(new URL('../../bin/webmq-server.js', import.meta.url))
+const ENVIRONMENT = { PATH: process.env.PATH, WEBMQ_NATIVE_ADDON: process.env.WEBMQ_NATIVE_ADDON }
 /** Within this time, a node that serves answers a probe. */
 const HEALTH_LIMIT_MS = 1_000
 /** On a machine that is busy, one of so many probes is answered in time. Of a node that stands still, none is. */
@@ -47,7 +48,7 @@ export class MachineNode {
       [BIN, '--port', `${port}`, '--log-level', 'debug', '--log-format', 'json', ...args],
       {
         stdio: ['ignore', stdout ?? 'pipe', stderr ?? 'pipe'],
-        env: { PATH: process.env.PATH, WEBMQ_NATIVE_ADDON: process.env.WEBMQ_NATIVE_ADDON, ...env },
+        env: { ...ENVIRONMENT, ...env },
       },
     )
     return new MachineNode(port, child)
@@ -136,4 +137,15 @@ export class MachineNode {
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal)
   }
+}
+
+/** How a command whose standard output is a descriptor ends: with this code, and this on standard error. */
+export async function endOf(args: readonly string[], stdout: number): Promise<readonly [number | null, string]> {
+  const child = spawn(process.execPath, [BIN, ...args], { stdio: ['ignore', stdout, 'pipe'], env: ENVIRONMENT })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return [code, errors]
 }

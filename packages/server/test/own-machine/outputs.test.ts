@@ -1,10 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, type TestContext, vi } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest'
 import { inTurn } from '../../../../test/in-turn.js'
 import { FAULTS, type Fault, Faults, PHASES, type Phase, TARGETS, type Target } from './faults.js'
-import { MachineNode } from './node.js'
+import { endOf, MachineNode } from './node.js'
 
 /** Each output that an operator owns, each way in which it fails, and each time at which that begins. */
 const CELLS = FAULTS.flatMap((fault) =>
@@ -112,4 +112,51 @@ describe('a node serves and stops as it should, and counts what is lost', { conc
       node.kill('SIGKILL')
     }
   })
+})
+
+const KEY = 'a-key-of-the-operators-of-this-server'
+
+// Symptom: `sub` ended with 0 although nothing of what it got was kept. Cause: its own code replaced that of its output.
+it.skipIf(process.platform !== 'linux')(
+  'a command whose output a disk does not take says so, and ends with 1',
+  async () => {
+    const node = await MachineNode.start(['--api-key', KEY])
+    const full = openSync('/dev/full', 'w')
+    onTestFinished(() => {
+      node.kill('SIGKILL')
+      closeSync(full)
+    })
+    await node.serves()
+    const url = `http://127.0.0.1:${node.port}`
+    const commands = [
+      ['config', 'schema'],
+      ['sub', 'a', '--url', `ws://127.0.0.1:${node.port}/ws`, '--timeout', '30s'],
+      ['top', url, '--api-key', KEY, '--json'],
+    ]
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ key: 'a', payload: 1 })
+    let error: unknown
+    const publishing = setInterval(() => {
+      fetch(`${url}/api/publish`, { method: 'POST', headers, body }).catch((reason: unknown) => {
+        error = reason
+      })
+    }, 100)
+    onTestFinished(() => clearInterval(publishing))
+    const ends = await Promise.all(commands.map((args) => endOf(args, full)))
+    clearInterval(publishing)
+    expect(error).toBeUndefined()
+    for (const end of ends)
+      expect(end).toEqual([1, expect.stringContaining('standard output cannot be written: ENOSPC')])
+  },
+)
+
+it.skipIf(process.platform === 'win32')('a node whose Unix socket is gone stops as it should', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'webmq-socket-'))
+  const node = await MachineNode.start(['--host', `unix:${join(folder, 'socket')}`, '--insecure'])
+  onTestFinished(() => node.kill('SIGKILL'))
+  await vi.waitFor(() => expect(node.output).toContain('listens on'), { timeout: 60_000 })
+  rmSync(folder, { recursive: true })
+  node.kill('SIGTERM')
+  expect(await node.ended(), node.output).toBe(0)
+  expect(node.output).not.toContain('could not be stopped')
 })
