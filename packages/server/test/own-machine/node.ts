@@ -143,7 +143,7 @@ export class MachineNode {
 export async function endOf(args: readonly string[], stdout: number): Promise<readonly [number | null, string]> {
   const child = spawn(process.execPath, [BIN, ...args], { stdio: ['ignore', stdout, 'pipe'], env: ENVIRONMENT })
   let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     errors += text
   })
   const [code] = (await once(child, 'close')) as [number | null]

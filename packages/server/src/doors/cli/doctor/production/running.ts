@@ -1,6 +1,7 @@
-import { connect } from 'node:net'
+import { loadPackage } from '../../../../kernel/base/load-library.js'
+import { reasonOf } from '../../../../kernel/base/reason.js'
 import { ask, checkClock, jsonOf } from '../health.js'
-import { type DoctorTarget, type Finding, failure, inTime, ok, parseServerUrl, skipped, whyOf } from '../target.js'
+import { type DoctorTarget, type Finding, failure, ok, parseServerUrl, skipped, whyOf } from '../target.js'
 import type { ProductionFolder } from './folder.js'
 
 const PROMETHEUS = 'http://127.0.0.1:9090'
@@ -104,33 +105,33 @@ async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionF
   }
 }
 
-/** What Redis must say, whatever stands in its file. */
+/** What Redis must run with, whatever stands in its file. */
 const REDIS: Readonly<Record<string, string>> = {
   appendonly: 'yes',
   appendfsync: 'always',
   'maxmemory-policy': 'noeviction',
+  aof_last_write_status: 'ok',
 }
+
+type ReadSettings = (
+  url: string,
+  names: readonly string[],
+  timeoutMs: number,
+) => Promise<Readonly<Record<string, string>>>
 
 /** Asks Redis for the settings that it runs with. Only where it is on this machine. */
 async function checkRedis({ kind, secret }: ProductionFolder, timeoutMs: number): Promise<readonly Finding[]> {
   const address = secret('broker')
   if (kind !== 'systemd' || !address.startsWith('redis:')) return []
-  const { hostname, port, password } = new URL(address)
   try {
-    const names = Object.keys(REDIS)
-    const asked = [
-      `AUTH ${decodeURIComponent(password)}`,
-      ...names.map((name) => `CONFIG GET ${name}`),
-      'INFO persistence',
-      'QUIT',
-    ]
-    const answer = await inTime(talk(hostname, Number(port || 6379), `${asked.join('\r\n')}\r\n`), timeoutMs)
-    if (!answer.startsWith('+OK'))
-      return [failure('redis', 'it refuses the password of secrets/broker', 'Restart it after a change.')]
-    const wrong = names.filter(
-      (name) => !answer.includes(`\r\n${name}\r\n$${REDIS[name]?.length}\r\n${REDIS[name]}\r\n`),
+    const user = 'the check of the settings of Redis'
+    const importPackage = () => import('webmq-broker-redis' as string)
+    const read = await loadPackage(
+      { packageName: 'webmq-broker-redis', exportName: 'readRedisSettings', importPackage },
+      user,
     )
-    if (/aof_last_write_status:err/.test(answer)) wrong.push('aof_last_write_status')
+    const settings = await (read as ReadSettings)(address, Object.keys(REDIS), timeoutMs)
+    const wrong = Object.keys(REDIS).filter((name) => settings[name] !== REDIS[name])
     if (wrong.length === 0) return [ok('redis', 'it runs with the settings of its file')]
     return [
       failure(
@@ -140,22 +141,8 @@ async function checkRedis({ kind, secret }: ProductionFolder, timeoutMs: number)
       ),
     ]
   } catch (error) {
-    return [failure('redis', `it does not answer (${whyOf(error)})`, 'Start it, and look at its log.')]
+    if (/^(WRONGPASS|NOAUTH|ERR .*AUTH)/.test(reasonOf(error)))
+      return [failure('redis', 'it refuses the password of secrets/broker', 'Restart it after a change.')]
+    return [failure('redis', `it does not tell its settings: ${reasonOf(error)}`, 'Start it, and look at its log.')]
   }
-}
-
-const MAX_ANSWER_CHARS = 65_536
-
-function talk(host: string, port: number, text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = ''
-    const socket = connect(port, host, () => socket.write(text))
-    socket.setEncoding('utf8').on('data', (part: string) => {
-      answer = (answer + part).slice(0, MAX_ANSWER_CHARS)
-    })
-    socket
-      .on('error', reject)
-      .on('end', () => socket.end())
-      .on('close', () => resolve(answer))
-  })
 }

@@ -1,0 +1,29 @@
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { freePort, startRedis } from 'webmq-services'
+import { readRedisSettings } from '../src/settings.js'
+
+const NAMES = ['appendfsync', 'maxmemory-policy', 'aof_last_write_status', 'no-such-setting']
+
+it('tells what a server runs with', async () => {
+  const service = await startRedis({ isPrivate: true, args: ['--appendfsync', 'always'] })
+  const owner = new Redis(service.url)
+  onTestFinished(async () => {
+    owner.disconnect()
+    await service.stop()
+  })
+  await owner.config('SET', 'requirepass', 'a b@c')
+  const url = new URL(service.url)
+  url.password = encodeURIComponent('a b@c')
+  expect(await readRedisSettings(url.href, NAMES, 5_000)).toEqual({
+    appendfsync: 'always',
+    'maxmemory-policy': 'noeviction',
+    aof_last_write_status: 'ok',
+  })
+  url.password = 'wrong'
+  await expect(readRedisSettings(url.href, NAMES, 5_000)).rejects.toThrow(/WRONGPASS|NOAUTH/)
+})
+
+it('says why there is no answer', async () => {
+  await expect(readRedisSettings(`redis://127.0.0.1:${await freePort()}`, NAMES, 5_000)).rejects.toThrow('ECONNREFUSED')
+})
