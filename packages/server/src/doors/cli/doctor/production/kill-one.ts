@@ -16,6 +16,8 @@ const BEFORE_MS = 1_000
 /** Behind most proxies a client is back within two seconds; a dead one is found by its ping timeout of 35 s. */
 const BACK_LIMIT_MS = 45_000
 const AFTER_MS = 2_000
+/** For the command. One that is still running then is ended. */
+const COMMAND_LIMIT_MS = 60_000
 
 interface Listener {
   readonly client: Client
@@ -36,14 +38,18 @@ export async function killOne(
 ): Promise<readonly Finding[]> {
   const key = `webmq-doctor.${randomUUID()}`
   const made = Array.from({ length: LISTENER_COUNT + 1 }, () => clientOf(target, token))
+  let published: ReturnType<typeof publishUntilStopped> | undefined
   try {
     const [publisher, ...clients] = made
     if (publisher === undefined) return []
     const listeners = await Promise.all(clients.map((client) => listen(client, key)))
     const nodes = new Set(clients.map(({ status }) => status.connection?.node))
-    const published = publishUntilStopped(publisher, key)
+    published = publishUntilStopped(publisher, key)
     await delay(BEFORE_MS)
-    const victims = await Promise.all([promisify(exec)(command), waitForVictims(listeners)]).then(([, found]) => found)
+    const victims = await Promise.all([
+      promisify(exec)(command, { timeout: COMMAND_LIMIT_MS }),
+      waitForVictims(listeners),
+    ]).then(([, found]) => found)
     await delay(AFTER_MS)
     const acknowledged = await published.stop()
     await delay(AFTER_MS)
@@ -55,6 +61,7 @@ export async function killOne(
     ]
   } finally {
     await Promise.all(made.map((client) => client.close()))
+    await published?.stop()
   }
 }
 
