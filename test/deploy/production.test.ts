@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -38,13 +38,17 @@ interface Played {
 }
 
 /** Why the play is not possible here; `undefined` if it is. */
-async function obtainPrograms(): Promise<string | undefined> {
+async function obtainPrograms(broker: string): Promise<string | undefined> {
   if (!(await isThere('unshare', ...NAMESPACES, 'true')))
     return 'this machine allows no network of its own (unshare --net --mount)'
   for (const [program, debian] of Object.entries(PROGRAMS)) {
     if (await isThere(program, '--version')) continue
     if (!canInstallPackages()) return `${program} is missing: install ${debian}`
     await installPackage(debian)
+  }
+  if (broker === 'rabbitmq' && !existsSync('/usr/lib/rabbitmq/bin/rabbitmq-server')) {
+    if (!canInstallPackages()) return 'rabbitmq-server is missing: install rabbitmq-server'
+    await installPackage('rabbitmq-server')
   }
   return undefined
 }
@@ -58,12 +62,12 @@ async function isThere(program: string, ...args: string[]): Promise<boolean> {
   )
 }
 
-describe.each(['redis', 'nats'])('webmq-server init systemd --broker %s, played', (broker) => {
+describe.each(['redis', 'nats', 'rabbitmq'])('webmq-server init systemd --broker %s, played', (broker) => {
   let missing: string | undefined
   let played: Played
 
   beforeAll(async () => {
-    missing = await obtainPrograms()
+    missing = await obtainPrograms(broker)
     if (missing !== undefined) return console.warn(`the installation is not played: ${missing}`)
     const { stdout } = await run(
       'unshare',

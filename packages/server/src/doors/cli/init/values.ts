@@ -43,12 +43,14 @@ const PLACES: Readonly<Record<Kind, Values>> = {
   systemd: {
     NODES: '127.0.0.1:8081 127.0.0.1:8082 127.0.0.1:8083',
     NODE_METRICS: '"127.0.0.1:9101", "127.0.0.1:9102", "127.0.0.1:9103"',
+    RABBITMQ_METRICS: '"127.0.0.1:15691", "127.0.0.1:15692", "127.0.0.1:15693"',
     PROMETHEUS: '127.0.0.1:9090',
     ALERTMANAGER: '127.0.0.1:9093',
   },
   compose: {
     NODES: 'node-1:8080 node-2:8080 node-3:8080',
     NODE_METRICS: '"node-1:9090", "node-2:9090", "node-3:9090"',
+    RABBITMQ_METRICS: '"broker-1:15692", "broker-2:15692", "broker-3:15692"',
     PROMETHEUS: 'prometheus:9090',
     ALERTMANAGER: 'alertmanager:9093',
   },
@@ -98,13 +100,18 @@ export function installationOf(
       TRACES_INSTALL: INSTALL_OF_TRACES,
       USER: ownerOf(),
       ...spec.values,
+      BROKER_SERVERS: (spec.servers?.(kind) ?? [])
+        .map((server, index) => `cluster_formation.classic_config.nodes.${index + 1} = ${server}`)
+        .join('\n'),
       ...linesOf(kind, { hasCertificate: certificate !== undefined, alerts, traces }),
     },
     secrets: new Map([
       ['broker-password', password],
       ['broker', spec.address(password, kind)],
       ...spec.secrets(password, kind),
-      ...['jwt-secret', 'api-key', 'grafana-password'].map((name) => [name, secret(name)] as const),
+      ...[...(spec.ownSecrets ?? []), 'jwt-secret', 'api-key', 'grafana-password'].map(
+        (name) => [name, secret(name)] as const,
+      ),
       ...(certificate ?? []),
     ]),
   }

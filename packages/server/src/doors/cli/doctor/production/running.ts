@@ -3,6 +3,7 @@ import { reasonOf } from '../../../../kernel/base/reason.js'
 import { ask, checkClock, jsonOf } from '../health.js'
 import { type DoctorTarget, type Finding, failure, ok, parseServerUrl, skipped, whyOf } from '../target.js'
 import type { ProductionFolder } from './folder.js'
+import { checkRabbitmq } from './rabbitmq.js'
 
 const PROMETHEUS = 'http://127.0.0.1:9090'
 const NODE_COUNT = 3
@@ -22,6 +23,7 @@ export async function checkRunning(folder: ProductionFolder, timeoutMs: number):
     ...(nodes[0] === undefined ? [] : [checkCluster(at(nodes[0]), folder)]),
     checkPrometheus(at(PROMETHEUS), folder),
     checkRedis(folder, timeoutMs),
+    checkRabbitmq(folder, at),
   ])
   return findings.flat()
 }
@@ -79,11 +81,12 @@ async function checkCluster(target: DoctorTarget, folder: ProductionFolder): Pro
 }
 
 async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionFolder): Promise<readonly Finding[]> {
-  const wanted = [...text('prometheus/webmq.rules.yml').matchAll(/- alert:/g)].length
+  const files = ['webmq', 'rabbitmq'].map((name) => text(`prometheus/${name}.rules.yml`))
+  const wanted = [...files.join('\n').matchAll(/- alert:/g)].length
   try {
     const rules = await ask(target, '/api/v1/rules?type=alert')
     const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent('sum(up{job="webmq"})')}`)
-    const loaded = rules.body.match(/"name":"WebMQ\w+"/g)?.length ?? 0
+    const loaded = rules.body.match(/"name":"(WebMQ|RabbitMQ)\w+"/g)?.length ?? 0
     const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
     const findings: Finding[] = []
     if (loaded < wanted)
