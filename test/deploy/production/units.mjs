@@ -77,6 +77,19 @@ export class Unit {
     return this.valuesOf('ConditionPathExists').find((file) => !existsSync(file))
   }
 
+  get environment() {
+    return Object.fromEntries(
+      this.valuesOf('Environment')
+        .flatMap(wordsOf)
+        .map((pair) => pair.split(/=(.*)/s).slice(0, 2)),
+    )
+  }
+
+  /** The words of its command, as the system gets them. Variables of commands are none of these units'. */
+  get command() {
+    return wordsOf(this.valuesOf('ExecStart').at(-1)).map((word) => word.replaceAll('$$', '$'))
+  }
+
   start() {
     mkdirSync(this.credentials, { recursive: true, mode: 0o700 })
     for (const credential of this.valuesOf('LoadCredential')) {
@@ -85,16 +98,12 @@ export class Unit {
       chmodSync(path.join(this.credentials, id), 0o400)
     }
     for (const name of this.valuesOf('StateDirectory')) mkdirSync(path.join(this.state, name), { recursive: true })
-    const env = { PATH: process.env.PATH, CREDENTIALS_DIRECTORY: this.credentials }
-    for (const pair of this.valuesOf('Environment').flatMap(wordsOf)) {
-      const [key, value] = pair.split(/=(.*)/)
-      env[key] = value
-    }
+    const env = { PATH: process.env.PATH, CREDENTIALS_DIRECTORY: this.credentials, ...this.environment }
     for (const line of this.valuesOf('ExecStartPre')) {
       const [first, ...more] = wordsOf(line)
       execFileSync(first, more, { env, cwd: '/' })
     }
-    const [command, ...args] = wordsOf(this.valuesOf('ExecStart').at(-1))
+    const [command, ...args] = this.command
     const child = spawn(command, args, { cwd: '/', env, stdio: ['ignore', 'pipe', 'pipe'] })
     const take = (text) => {
       this.output = (this.output + text).slice(-MAX_OUTPUT_CHARS)

@@ -130,7 +130,7 @@ class Fleet {
   get lossLines(): readonly string[] {
     const lines = this.#logs.flatMap((log) => log.lines.map(({ message, fields }) => ({ message, ...fields })))
     return lines
-      .filter(({ message }) => /^the broker (is lost|comes and goes)/.test(message))
+      .filter(({ message }) => /^the broker (is lost|comes and goes)/.test(message ?? ''))
       .map((line) => JSON.stringify(line))
   }
 

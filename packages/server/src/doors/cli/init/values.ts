@@ -9,7 +9,7 @@ import { readTextFile } from '../option-sources.js'
 import { INSTALL as INSTALL_OF_TRACES } from '../send-traces.js'
 import { BROKER_SPECS, BROKERS, type BrokerName } from './brokers.js'
 import { KINDS, type Kind, type Values } from './kinds.js'
-import { linesOf } from './lines.js'
+import { linesOf, wordOfCommand } from './lines.js'
 
 export interface InitFlags {
   readonly host: string
@@ -79,7 +79,7 @@ export function installationOf(
   const alerts = urlOf('--alerts', flags.alerts)
   const traces = urlOf('--traces', flags.traces)
   const secret = (name: string) => kept(name, folder)?.trim() ?? randomBytes(SECRET_BYTES).toString('base64url')
-  const password = secret('broker-password')
+  const password = checkedPassword(secret('broker-password'))
   const prefix = env.npm_config_global_prefix || path.resolve(process.execPath, '../..')
   return {
     kind,
@@ -93,10 +93,11 @@ export function installationOf(
       DOCS_URL,
       BROKER: broker,
       BROKER_TITLE: spec.title,
-      NODE: process.execPath,
-      PACKAGE: `${prefix}/lib/node_modules/webmq-server`,
+      COMMAND: [process.execPath, `${prefix}/lib/node_modules/webmq-server/bin/webmq-server.js`]
+        .map(wordOfCommand)
+        .join(' '),
       ORIGINS: JSON.stringify(origins),
-      IMAGE: flags.image ?? 'webmq-server',
+      IMAGE: checkedImage(flags.image ?? 'webmq-server'),
       TRACES_INSTALL: INSTALL_OF_TRACES,
       USER: ownerOf(),
       ...spec.values,
@@ -134,6 +135,20 @@ function checkedHost(text: string): string {
   throw invalidOption(`--host: ${JSON.stringify(text)} is not a host name, such as chat.example.org${hint}`)
 }
 
+/** It stands in YAML, and in a command of the README. */
+function checkedImage(image: string): string {
+  if (/^\w[\w.-]*(:\d+)?(\/\w[\w.-]*)*$/.test(image)) return image
+  throw invalidOption(
+    `--image: ${JSON.stringify(image)} is not the name of an image, such as registry.example.org/webmq`,
+  )
+}
+
+/** It stands in a URL and in files of brokers, each with other quotes. The one that `init` makes needs none. */
+function checkedPassword(text: string): string {
+  if (/^[\w.~-]+$/.test(text)) return text
+  throw invalidOption('secrets/broker-password: a password here is of letters, digits and . _ ~ -')
+}
+
 /** Units name the folder, so its path needs no quotes there, and services must see it. */
 function checkedFolder(text: string, kind: Kind): string {
   const folder = path.resolve(text)
@@ -166,7 +181,8 @@ function certificateOf({ cert, key }: InitFlags): readonly (readonly [string, st
 function urlOf(flag: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return text
+  // What no URL has by itself, a space or a quote, would end it in the files.
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return /^[!#-[\]-~]+$/.test(text) ? text : url.href
   throw invalidOption(`${flag}: ${JSON.stringify(text)} is not a URL with http:// or https://`)
 }
 
