@@ -80,28 +80,36 @@ async function checkCluster(target: DoctorTarget, folder: ProductionFolder): Pro
   }
 }
 
+/** What the jobs of Prometheus ask, of which there are three. */
+const WATCHED: Readonly<Record<string, string>> = { webmq: 'nodes', rabbitmq: 'servers of RabbitMQ' }
+
 async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionFolder): Promise<readonly Finding[]> {
-  const files = ['webmq', 'rabbitmq'].map((name) => text(`prometheus/${name}.rules.yml`))
+  const jobs = ['webmq', ...(text('prometheus/rabbitmq.rules.yml') === '' ? [] : ['rabbitmq'])]
+  const files = jobs.map((job) => text(`prometheus/${job}.rules.yml`))
   const wanted = [...files.join('\n').matchAll(/- alert:/g)].length
   try {
     const rules = await ask(target, '/api/v1/rules?type=alert')
-    const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent('sum(up{job="webmq"})')}`)
     const loaded = rules.body.match(/"name":"(WebMQ|RabbitMQ)\w+"/g)?.length ?? 0
-    const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
     const findings: Finding[] = []
     if (loaded < wanted)
       findings.push(
         failure('monitoring', `Prometheus has ${loaded} of the ${wanted} alerts`, 'Look at rule_files, and reload it.'),
       )
-    if (up < NODE_COUNT)
-      findings.push(
-        failure(
-          'monitoring',
-          `Prometheus reaches ${up} of ${NODE_COUNT} nodes`,
-          'Compare its targets with the admin ports.',
-        ),
-      )
-    return findings.length > 0 ? findings : [ok('monitoring', `${loaded} alerts, ${up} nodes`)]
+    for (const job of jobs) {
+      const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent(`sum(up{job="${job}"})`)}`)
+      const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
+      if (up < NODE_COUNT)
+        findings.push(
+          failure(
+            'monitoring',
+            `Prometheus reaches ${up} of ${NODE_COUNT} ${WATCHED[job]}`,
+            'Compare its targets with their ports.',
+          ),
+        )
+    }
+    return findings.length > 0
+      ? findings
+      : [ok('monitoring', `${loaded} alerts, and all ${jobs.map((job) => WATCHED[job]).join(' and ')}`)]
   } catch (error) {
     const reason = `Prometheus does not answer at ${PROMETHEUS} (${whyOf(error)})`
     return [kind === 'helm' ? skipped('monitoring', reason) : failure('monitoring', reason, 'Start it.')]
