@@ -99,7 +99,11 @@ function endByBug(logger: Logger): Disposable {
     process.exit(EXIT.FAILED)
   }
   process.on('uncaughtException', end)
-  return { [Symbol.dispose]: () => void process.off('uncaughtException', end) }
+  return {
+    [Symbol.dispose]() {
+      process.off('uncaughtException', end)
+    },
+  }
 }
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
