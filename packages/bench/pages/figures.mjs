@@ -170,8 +170,9 @@ function besideText(row, peer, { key, same }, rows) {
   return isKnown ? `${Number((row[key] / other[key]).toPrecision(2))}x` : NOTHING
 }
 
+/** A table whose columns or rows are targets that were measured. */
 function tableOf({ titles, rows }) {
-  return tableText(titles, rows)
+  return titles.length < 2 || rows.length === 0 ? NOT_MEASURED : tableText(titles, rows)
 }
 
 function tableText(titles, rows) {

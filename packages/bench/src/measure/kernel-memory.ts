@@ -15,7 +15,7 @@ const KIB = 1_024
 const PAGE_BYTES = 4_096
 
 /** Where the kernel says it; a test has files of its own. */
-export type KernelFiles = (path: string) => string | null
+type KernelFiles = (path: string) => string | null
 
 /** Reads it now. Cost: three small files. */
 export function kernelMemory(read: KernelFiles = readText): KernelMemory {

@@ -5,7 +5,7 @@ describe('the connections that fit a machine', () => {
   it('are bounded by memory, by descriptors, and by a million', () => {
     const plenty = { availableBytes: 1e12, freeDescriptors: 1e8 }
     expect(connectionsThatFit(plenty)).toBe(1_000_000)
-    expect(connectionsThatFit({ ...plenty, availableBytes: 13_000 * 20_000 })).toBe(15_000)
+    expect(connectionsThatFit({ ...plenty, availableBytes: 17_000 * 20_000 })).toBe(15_000)
     expect(connectionsThatFit({ ...plenty, freeDescriptors: 60_000 })).toBe(20_000)
     expect(connectionsThatFit({ availableBytes: 0, freeDescriptors: 0 })).toBe(1_000)
   })

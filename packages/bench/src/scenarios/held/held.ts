@@ -167,7 +167,7 @@ async function measureHeld(context: TrialContext<HeldConfig>): Promise<Measured>
 async function hold({ config, progress }: TrialContext<HeldConfig>, servers: HeldServers) {
   const { connections, duration, pingInterval, broadcastInterval, payload: payloadBytes } = config
   const { loadgen } = servers
-  const durationMs = duration * 1_000
+  const durationMs = Math.ceil(duration * 1_000)
   const generatorCpuSeconds = async () => {
     const { cpuUserUs, cpuSystemUs } = await loadgen.stats()
     return (cpuUserUs + cpuSystemUs) / MILLION
@@ -176,7 +176,7 @@ async function hold({ config, progress }: TrialContext<HeldConfig>, servers: Hel
   const before = { atUs: nowUs(), server: servers.cpuSeconds(), generator: await generatorCpuSeconds() }
   const pinging = servers.ping({
     perConnection: Math.max(1, Math.floor(duration / pingInterval)),
-    intervalMs: pingInterval * 1_000,
+    intervalMs: Math.ceil(pingInterval * 1_000),
     timeoutMs: durationMs + TAIL_MS,
   })
   const publishing = servers.publish({ perSecond: 1 / broadcastInterval, durationMs, payloadBytes })

@@ -62,7 +62,7 @@ export class HeldServers {
   async listen(): Promise<void> {
     const { choice, testCase } = this.#context
     const { listen } = choice.spec.wire
-    const timeoutMs = MIN_LISTEN_TIMEOUT_MS + (testCase.subscribers / MIN_LISTENS_PER_SECOND) * 1_000
+    const timeoutMs = MIN_LISTEN_TIMEOUT_MS + Math.ceil((testCase.subscribers / MIN_LISTENS_PER_SECOND) * 1_000)
     const { failed } = await this.loadgen.send(listen?.texts ?? [], listen?.awaited ?? '', timeoutMs)
     if (failed > 0) throw new RunError(`${failed} connections got no answer to their listen`)
   }
@@ -110,7 +110,7 @@ export class HeldServers {
   async settledRssBytes(): Promise<number> {
     let bytes = this.rssBytes()
     for (let round = 0; round < MAX_COLLECTIONS; round++) {
-      for (const target of this.#targets) await target.collect()
+      await Promise.all(this.#targets.map((target) => target.collect()))
       const before = bytes
       bytes = this.rssBytes()
       if (bytes > before * SETTLED_SHARE) break

@@ -24,6 +24,8 @@ export interface NodesConfig {
 
 /** As many listens as a connection may have. */
 const MAX_PATTERNS = 128
+/** As many keys as a connection may enter. */
+const MAX_KEYS = 128
 
 export function addNodesOptions(command: Command): void {
   command
@@ -44,7 +46,7 @@ export function readNodesConfig({ broker, ...values }: OptionValues): NodesConfi
   const config = { ...values, brokers: broker } as unknown as NodesConfig
   if (config.nodes.some((count) => count < 2)) throw new UsageError('--nodes are 2 or more: one shares nothing')
   if (config.patterns > MAX_PATTERNS) throw new UsageError(`--patterns are at most ${MAX_PATTERNS}`)
-  if (config.members > MAX_PATTERNS) throw new UsageError(`--members are at most ${MAX_PATTERNS}`)
+  if (config.members >= MAX_KEYS) throw new UsageError(`--members are less than ${MAX_KEYS}`)
   const { brokers, nodes, duration, patterns, rate, members, questions, repeat } = config
   return { brokers, nodes, duration, patterns, rate, members, questions, repeat }
 }

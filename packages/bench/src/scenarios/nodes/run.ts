@@ -85,11 +85,12 @@ export async function measureNodes(
       await publisher?.publishPaced({ ...load, isThrottled: false, key: LOGGED_KEY })
       await pause(SETTLE_MS)
     })
+    const enter = async (id: number) => await say([`presence ${id} room$GROUP.${id} op=enter member=m`], id)
+    // With the first member a node begins to share them.
+    await enter(FIRST_MEMBER_ID)
+    await pause(SETTLE_MS)
     const entered = await during('members', async () => {
-      for (let member = 0; member < config.members; member++) {
-        const id = FIRST_MEMBER_ID + member
-        await say([`presence ${id} room$GROUP.${member} op=enter member=m`], id)
-      }
+      for (let member = 1; member <= config.members; member++) await enter(FIRST_MEMBER_ID + member)
       await pause(SETTLE_MS)
     })
     const asked = await during('questions', async () => {
