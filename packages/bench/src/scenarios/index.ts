@@ -7,11 +7,13 @@ import { pacedDeployment, pingDeployment, stormDeployment } from './deployment/p
 import { everydayScenario } from './everyday/everyday.js'
 import { fanOutScenario } from './fanout.js'
 import { fleetScenario } from './fleet/fleet.js'
+import { heldScenario } from './held/held.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { formatsScenario, matrixScenario, throughputScenario } from './inbound.js'
 import { limitScenario } from './limit.js'
+import { nodesScenario } from './nodes/nodes.js'
 import { overloadScenario } from './overload/overload.js'
 import { pacedScenario, slowScenario } from './paced.js'
 import { pingScenario } from './ping.js'
@@ -29,6 +31,7 @@ export const scenarios: readonly Scenario[] = [
   historyScenario,
   auctionScenario,
   fleetScenario,
+  nodesScenario,
   overloadScenario,
   replayScenario,
   fanOutScenario,
@@ -41,6 +44,7 @@ export const scenarios: readonly Scenario[] = [
   matrixScenario,
   formatsScenario,
   holdScenario,
+  heldScenario,
   limitScenario,
   wildcardScenario,
   slowScenario,
