@@ -45,15 +45,23 @@ const figures = {
     { target: 'uws', subscribers: 100, [COST]: 10e6, gapCount: 0, spread: {} },
   ],
 }
+const jitter = {
+  ...figures,
+  columns: [...figures.columns, { key: 'deliveredRatio', title: 'Delivered', format: 'percent' }],
+  rows: [
+    { target: 'webmq', subscribers: 200, deliveredRatio: 0.5, gapCount: 1 },
+    { target: 'webmq', subscribers: 100, deliveredRatio: 1, gapCount: 0 },
+  ],
+}
 const FAN_OUT = '<!-- figures: fan-out -->\nold\n<!-- /figures -->\n'
 
-describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
+describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/comparison.md', () => {
   it('are what their figures say', () => {
     for (const page of pages) expect(withTables(page, tables)).toBe(page)
   })
 
   it('have a place for each table, and are all made, but for those without figures of ours', () => {
-    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs'].toSorted())
+    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs', 'drops'].toSorted())
     const [benchmarks = ''] = pages
     const rest = benchmarks.replaceAll(/<!-- figures: .*?<!-- \/figures -->/gs, '')
     expect(rest.match(/^\| --- .*/gm)).toHaveLength(1)
@@ -108,6 +116,9 @@ describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
     expect(aims).toContain(
       '| Flood to 100, deliveries per CPU s | ≥ 5x uws, ≥ 0.7x raw, ≤ 0 lost | 5.5x uws, –, 0 lost | – |  |',
     )
+    const drops = withTables('<!-- figures: drops -->\n<!-- /figures -->', new Map([['jitter', jitter]]))
+    expect(drops).toContain('| WebMQ | 100 | 100.00% | 0 | – | – | – | – | – | – | – |')
+    expect(drops).toContain('| Socket.IO | – |')
     const costs = withTables('<!-- figures: costs -->\n<!-- /figures -->', new Map())
     expect(costs).toContain('| a delivery of a flood to 1,000 | – |  | fan-out |')
   })

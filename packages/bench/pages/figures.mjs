@@ -4,10 +4,11 @@ import { ROOT } from '../../../scripts/lib/steps.mjs'
 import { formatCell } from '../dist/report/format-cell.js'
 import { cellOf } from '../dist/results/result.js'
 import { costRows, missedAims } from './aims.mjs'
+import { DROP_TITLES, dropRows } from './drops.mjs'
 import { TABLES } from './tables.mjs'
 
 /** The pages whose tables are made from files. */
-export const PAGES = ['benchmarks.md', 'scaling.md'].map((name) => path.join(ROOT, 'docs', name))
+export const PAGES = ['benchmarks.md', 'scaling.md', 'comparison.md'].map((name) => path.join(ROOT, 'docs', name))
 /** One file per table: `<name>.json`. */
 export const FIGURES = path.join(ROOT, 'docs', 'benchmarks')
 
@@ -92,6 +93,7 @@ const MADE = {
     return `${tableText(['Figure', 'Wanted', 'Measured', 'Met', 'What bounds it'], missed)}\n\n${metCount} others are met.`
   },
   costs: (tables) => tableText(['Of a node', 'Cost', 'Range', 'From'], costRows(tables)),
+  drops: (tables) => tableText(DROP_TITLES, dropRows(tables)),
 }
 const PLACE = /<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs
 
