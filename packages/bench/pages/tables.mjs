@@ -338,8 +338,9 @@ export const TABLES = {
       'missingCount',
       'serverCpuSeconds',
       'generatorUtilization',
+      'machineShare',
     ],
-    fileOnly: ['recoveredCount', 'toldGapCount', 'backMs.p50'],
+    fileOnly: ['recoveredCount', 'toldGapCount', 'backMs.p50', 'generatorUtilization'],
     measures: LIBRARY,
   },
   avalanche: {
@@ -375,6 +376,7 @@ export const TABLES = {
       'unansweredCount',
       'twiceCount',
       'generatorUtilization',
+      'machineShare',
     ],
     fileOnly: ['deployMs', 'awayMs.p99', 'toldGapCount', 'wordCount', 'answeredCount', 'generatorUtilization'],
     measures: LIBRARY,

@@ -21,7 +21,7 @@ import {
   percentilesOf,
 } from './drops/result.js'
 import { RoomPublisher } from './drops/room-publisher.js'
-import { allBack, checkAlive, gathered, quiet, started, startNodes, versionOf } from './drops/stage.js'
+import { allBack, checkAlive, gathered, quiet, started, startNodes, versionOf, watchMachine } from './drops/stage.js'
 
 interface AvalancheConfig {
   readonly target: readonly PeerName[]
@@ -180,6 +180,7 @@ async function measureAvalanche(
     await sleep(steady * 1_000, undefined, { signal: parts.signal })
     const before = bystander.take()
     const beganMs = performance.now()
+    const machine = watchMachine()
     const backMs: number[] = []
     for (const [index, node] of moved.entries()) {
       progress.phase(`deploying node ${index + 1}`)
@@ -191,6 +192,7 @@ async function measureAvalanche(
       backMs.push(performance.now() - leftMs)
     }
     const deployMs = performance.now() - beganMs
+    const machineShare = machine()
     const meanwhile = bystander.take()
     progress.phase('last messages')
     const flights = await inFlight?.finish()
@@ -201,7 +203,7 @@ async function measureAvalanche(
 
     const log = await audience.finish(publisher.published)
     const figures = lossFigures(publisher.published.length, log, clients, bystander.counts())
-    const generatorUtilization = log.busiestShare
+    const busy = { generatorUtilization: log.busiestShare, machineShare }
     const { brokenTextCount = 0, twiceCount = 0 } = flights ?? {}
     const row: ResultRow = {
       ...NOT_MEASURED,
@@ -216,8 +218,8 @@ async function measureAvalanche(
       answerMs: percentilesOf(meanwhile.answerMs),
       ...flights,
       examples: [...figures.examples, ...(flights?.examples ?? [])],
-      generatorUtilization,
-      ...judgeDrops(figures, generatorUtilization, [
+      ...busy,
+      ...judgeDrops(figures, busy, [
         brokenTextCount > 0 && `${brokenTextCount} streams are broken`,
         twiceCount > 0 && `${twiceCount} requests were handled twice`,
       ]),

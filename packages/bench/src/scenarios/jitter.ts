@@ -19,7 +19,7 @@ import {
   percentilesOf,
 } from './drops/result.js'
 import { RoomPublisher } from './drops/room-publisher.js'
-import { allBack, checkAlive, gathered, quiet, startNodes, versionOf } from './drops/stage.js'
+import { allBack, checkAlive, gathered, quiet, startNodes, versionOf, watchMachine } from './drops/stage.js'
 
 interface JitterConfig {
   readonly target: readonly PeerName[]
@@ -131,6 +131,7 @@ async function measureJitter(target: PeerName, config: JitterConfig, progress: R
     await parts.add(() => publisher)
     progress.phase('drops')
     const [startUs, startCpu] = [nowUs(), node.cpuSeconds() ?? 0]
+    const machine = watchMachine()
     publisher.start()
     audience.drop({ seed, spanMs: duration * 1_000, dropMs: drop * 1_000, count })
     const span = sleep(duration * 1_000, undefined, { signal: parts.signal })
@@ -139,12 +140,13 @@ async function measureJitter(target: PeerName, config: JitterConfig, progress: R
     progress.phase('clients come back')
     await allBack(audience, RECOVERY_TIMEOUT_MS, parts.signal)
     const seconds = (nowUs() - startUs) / 1_000_000
+    const machineShare = machine()
     await quiet(audience, parts.signal)
     checkAlive(nodes)
     const serverCpuSeconds = (node.cpuSeconds() ?? 0) - startCpu
     const log = await audience.finish(publisher.published)
     const figures = lossFigures(publisher.published.length, log, clients)
-    const generatorUtilization = log.busiestShare
+    const busy = { generatorUtilization: log.busiestShare, machineShare }
     const { heldBackCount, published } = publisher
     const unanswered = published.filter(({ outcome }) => outcome !== 'acked').length
     const row: ResultRow = {
@@ -158,8 +160,8 @@ async function measureJitter(target: PeerName, config: JitterConfig, progress: R
       publishedPerSecond: published.length / seconds,
       deliveriesPerSecond: (Number(figures.expectedCount) * Number(figures.deliveredRatio)) / seconds,
       serverCpuSeconds,
-      generatorUtilization,
-      ...judgeDrops(figures, generatorUtilization, [
+      ...busy,
+      ...judgeDrops(figures, busy, [
         heldBackCount > 0 && `${heldBackCount} messages were not offered`,
         unanswered > 0 && `${unanswered} publishes were not accepted`,
       ]),

@@ -1,9 +1,11 @@
 import { addCounts, type Counts, noCounts } from 'webmq-check/systems'
 import { tableText } from '../../report/table-text.js'
 import { column, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
+import type { Judgement } from '../../results/judgement.js'
 import type { ResultColumn, ResultRow } from '../../results/result.js'
 import { noteLines, type Rows, verdictLines } from '../../trials/row-scenario.js'
 import { judge } from '../../trials/verdict.js'
+import { FULL_RATIO } from '../clients/cores.js'
 import { percentiles } from '../fleet/window-figures.js'
 import type { AudienceLog } from './messages.js'
 
@@ -31,6 +33,7 @@ export const AWAY_COLUMNS: readonly ResultColumn[] = [
 export const CLIENT_COLUMNS: readonly ResultColumn[] = [
   column('generatorCpuSeconds', 'Client CPU', 'seconds'),
   column('generatorUtilization', 'Clients busy', 'percent'),
+  column('machineShare', 'Cores busy', 'percent'),
   VERDICT_COLUMN,
 ]
 
@@ -64,12 +67,16 @@ export function percentilesOf(values: readonly number[]) {
   return { ...percentiles(values), p95: null }
 }
 
-/** @param failures What else went wrong, in words. */
+/**
+ * @param busy Shares of the busiest process's core and of all cores, 0 to 1.
+ * @param failures What else went wrong, in words.
+ */
 export function judgeDrops(
   figures: ReturnType<typeof lossFigures>,
-  generatorUtilization: number,
+  busy: { readonly generatorUtilization: number; readonly machineShare: number },
   failures: readonly (string | false)[],
-) {
+): Judgement {
+  const { generatorUtilization, machineShare } = busy
   const { gapCount, toldLostCount, duplicateCount, reorderedCount, missingCount, falseRecoveredCount } = figures
   const told = [
     toldLostCount > 0 && `${toldLostCount.toLocaleString('en')} lost and told`,
@@ -78,7 +85,12 @@ export function judgeDrops(
     ...failures,
   ].filter((failure) => failure !== false)
   const failure = told.length === 0 ? null : told.join(', ')
-  return judge({ lostCount: gapCount, duplicateCount, reorderedCount, failure, generatorUtilization })
+  const judged = judge({ lostCount: gapCount, duplicateCount, reorderedCount, failure, generatorUtilization })
+  if (judged.verdict === 'lost messages' || machineShare <= FULL_RATIO) return judged
+  return {
+    verdict: 'machine saturated',
+    verdictReason: `${Math.round(machineShare * 100)} % of all cores were busy: times are those of the machine`,
+  }
 }
 
 export function dropsText(columns: readonly ResultColumn[], identity: readonly string[]) {

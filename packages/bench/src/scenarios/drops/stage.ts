@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Node, type System } from 'webmq-check/systems'
 import { RunError } from '../../exit-codes.js'
+import { nowUs } from '../../measure/clock.js'
+import { machineCpuSeconds } from '../../measure/machine.js'
 import { type Parts, startService } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
 import type { Audience } from './audience.js'
@@ -79,4 +81,10 @@ export async function gathered(audience: Audience, progress: RunProgress): Promi
 export function checkAlive(nodes: readonly Node[]): void {
   for (const { name, deaths } of nodes)
     if (deaths.length > 0) throw new RunError(`${name} ended by itself: ${deaths.join('; ')}`)
+}
+
+/** @returns a function that gives the share of all cores that was busy since now, whoever used them: 0 to 1 */
+export function watchMachine(): () => number {
+  const [startUs, startSeconds] = [nowUs(), machineCpuSeconds()]
+  return () => ((machineCpuSeconds() - startSeconds) * 1_000_000) / (nowUs() - startUs) / cpus().length
 }
