@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { circlesOf, importersOf, productImports } from './imports.ts'
@@ -30,6 +30,21 @@ const FEATURES = [
   ...['doors/sse', 'features/observing/tracing', 'features/observing/audit', 'features/certificates'],
   ...['doors/http/admin', 'features/streams/durable'],
 ]
+
+/** Most lines of product code by part, and most bytes of Markdown (ADR 85). */
+const BUDGETS: readonly (readonly [part: string, files: RegExp, most: number])[] = [
+  ['kernel', /^packages\/server\/src\/kernel\//, 14_000],
+  ['features', /^packages\/server\/src\/features\//, 14_000],
+  ['doors', /^packages\/server\/src\/doors\//, 13_500],
+  ['adapters', /^packages\/server\/src\/adapters\//, 12_300],
+  ['redis', /^packages\/broker-redis\/src\//, 2_600],
+  ['nats', /^packages\/broker-nats\/src\//, 2_600],
+  ['rabbitmq', /^packages\/broker-rabbitmq\/src\//, 2_600],
+  ['outbox', /^packages\/outbox-postgres\/src\//, 1_000],
+  ['uWebSockets.js', /^packages\/transport-uws\/src\//, 1_500],
+  ['client', /^packages\/client\/src\//, 18_800],
+]
+const MAX_MARKDOWN_BYTES = 1_000_000
 
 /** What is there today, and may only shrink. `npx vitest run --project end-to-end test/house.test.ts -u` writes it. */
 const IMPORTS = 'imports.json'
@@ -101,6 +116,20 @@ describe('the house', () => {
     expect(FEATURES.filter((feature) => (importers[feature] ?? 0) > (listed.importers[feature] ?? 0))).toEqual([])
     // One that is gone leaves the list.
     await expect(`${JSON.stringify({ circles, importers }, null, 2)}\n`).toMatchFileSnapshot(IMPORTS)
+  })
+
+  it.each(BUDGETS)('keeps the budget of %s', (_, part, most) => {
+    const sources = files.filter((file) => part.test(file) && /\.ts$/.test(file) && !/\.test(-d)?\.ts$/.test(file))
+    expect(sources.length).toBeGreaterThan(2)
+    expect(sources.reduce((sum, file) => sum + readText(file).split('\n').length - 1, 0)).toBeLessThanOrEqual(most)
+  })
+
+  it('keeps the budget of its pages', () => {
+    const bytes = files
+      .filter((file) => file.endsWith('.md'))
+      .reduce((sum, file) => sum + statSync(ROOT + file).size, 0)
+    expect(bytes).toBeGreaterThan(100_000)
+    expect(bytes).toBeLessThanOrEqual(MAX_MARKDOWN_BYTES)
   })
 
   it.each(INNER_NAMES)('knows no inner name of %s', (_, names, sample) => {

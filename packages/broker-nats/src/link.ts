@@ -10,7 +10,7 @@ import {
   Liveness,
 } from 'webmq-server/brokers'
 import type { OpenedConnection } from './connect.js'
-import { NatsLog, type NatsLogContext } from './log.js'
+import { type LogLink, NatsLog, type NatsLogContext } from './log.js'
 import { NatsSender, type RoundWaiter, type SenderLink } from './sender.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions, type SubscriptionsLink } from './subscriptions.js'
@@ -22,7 +22,7 @@ import { type NatsSubscription, NatsSubscriptions, type SubscriptionsLink } from
  * a ping after the messages and subscriptions of a turn confirms them. Logged messages go through the stream, which
  * confirms and delivers them.
  */
-export class NatsLink implements Link, SenderLink, SubscriptionsLink {
+export class NatsLink implements Link, LogLink, SenderLink, SubscriptionsLink {
   readonly connection: NatsConnection
   readonly context: LinkContext
   readonly events: LinkEvents

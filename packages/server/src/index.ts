@@ -4,11 +4,17 @@ export type * from './doors/in-process/webmq-server.js'
 export type * from './doors/options/hooks.js'
 export type { MetricsAudience, OutboxOptions, ServerOptions } from './doors/options/server-options.js'
 export type { WebhookFailure, WebhookOptions } from './doors/options/webhook.js'
-export type { CertificateStats } from './features/certificates/store.js'
 export type { BrokerChange } from './features/observing/health/broker-watch.js'
 export type { Logger, LogLevel } from './kernel/base/logger.js'
 export type { Claims, Grant, Identity, JwtOptions } from './kernel/identity/index.js'
-export type { OutboxStats, ServerBrokerStats, ServerStats, StreamStats, WebhookStats } from './kernel/node/stats.js'
+export type {
+  CertificateStats,
+  OutboxStats,
+  ServerBrokerStats,
+  ServerStats,
+  StreamStats,
+  WebhookStats,
+} from './kernel/node/stats.js'
 export type {
   Accepted,
   Broker,

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { FileWatch } from '../../features/certificates/file-watch.js'
 import { loadHooks } from '../../features/hooks/load-hooks.js'
+import { FileWatch } from '../../kernel/base/file-watch.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { WebMQServer } from '../in-process/webmq-server.js'
 import type { Hooks } from '../options/hooks.js'

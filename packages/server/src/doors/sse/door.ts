@@ -1,16 +1,7 @@
-import type { EventStreams } from '../../kernel/session/gateway/event-streams.js'
-import type { Session } from '../../kernel/session/session.js'
+import type { EventStreams, StreamFollower } from '../../kernel/session/gateway/event-streams.js'
 import { encodeSseEvent, encodeSseServerMessage } from './events.js'
 import { StreamListens } from './listens.js'
-import { readStreamRequest, type StreamCursor } from './request.js'
-
-/** Serves event streams that follow the stream of a key. */
-export interface StreamFollower {
-  /** @throws {WebMQError} `E_UNSUPPORTED`. */
-  assertSupported(key: string): void
-  /** Resolves when it has begun, or the session has ended. @throws {WebMQError} `E_FORBIDDEN`, those of a hook, and of the log. */
-  begin(session: Session, key: string, cursor: StreamCursor | undefined): Promise<void>
-}
+import { readStreamRequest } from './request.js'
 
 interface EventStreamsContext {
   readonly node: string

@@ -5,6 +5,7 @@ import type { UpgradeRequest } from '../../kernel/ports/transport.js'
 import { assertKeyWords, assertPatternWords, isSearch } from '../../kernel/ports/word-limits.js'
 import type { RangeOptions } from '../../kernel/replay/replay.js'
 import type { SessionLimits } from '../../kernel/session/effective-limits.js'
+import type { StreamCursor } from '../../kernel/session/gateway/event-streams.js'
 
 /** What a client asks for with an event stream. */
 export interface StreamRequest {
@@ -15,14 +16,6 @@ export interface StreamRequest {
   readonly meta: boolean
   /** Present: it follows the stream of the only pattern, a key. */
   readonly follows?: { readonly cursor: StreamCursor | undefined }
-}
-
-/** What a reader has of a stream, by the id of its last event. */
-export interface StreamCursor {
-  readonly stream: string
-  readonly sequence: number
-  /** In UTF-16 units of a text, or bytes. */
-  readonly length: number
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

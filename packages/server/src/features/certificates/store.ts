@@ -1,6 +1,6 @@
+import { FileWatch } from '../../kernel/base/file-watch.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { Transport } from '../../kernel/ports/transport.js'
-import { FileWatch } from './file-watch.js'
 import {
   type CertificateFiles,
   certificateWarnings,

@@ -1,6 +1,6 @@
-import type { StreamCursor } from '../../doors/sse/request.js'
 import { assertMayListen } from '../../kernel/identity/access.js'
 import type { Replay } from '../../kernel/replay/replay.js'
+import type { StreamCursor } from '../../kernel/session/gateway/event-streams.js'
 import type { Session } from '../../kernel/session/session.js'
 import type { StreamFeeds } from './feed.js'
 

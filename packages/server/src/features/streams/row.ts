@@ -1,4 +1,4 @@
-import type { StreamFollower } from '../../doors/sse/door.js'
+import type { StreamFollower } from '../../kernel/session/gateway/event-streams.js'
 import type { Feature } from '../feature.js'
 import { StreamFeeds, type StreamFeedsContext } from './feed.js'
 import { followStream } from './follow.js'

@@ -12,7 +12,7 @@ import type { TransportStats } from '../ports/transport.js'
 import type { WorkStats } from '../ports/work-meter.js'
 import type { StatsOf } from './features.js'
 
-export type { WebhookStats }
+export type { CertificateStats, WebhookStats }
 export type OutboxStats = StatsOf<'outbox'>
 export type StreamStats = StatsOf<'streams'>
 

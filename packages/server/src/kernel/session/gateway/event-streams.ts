@@ -25,3 +25,19 @@ export interface EventStreams {
   /** Encodes any other message of the server. */
   encode(message: TextServerMessage): string
 }
+
+/** What a reader has of a stream, by the id of its last event. */
+export interface StreamCursor {
+  readonly stream: string
+  readonly sequence: number
+  /** In UTF-16 units of a text, or bytes. */
+  readonly length: number
+}
+
+/** Serves event streams that follow the stream of a key. */
+export interface StreamFollower {
+  /** @throws {WebMQError} `E_UNSUPPORTED`. */
+  assertSupported(key: string): void
+  /** Resolves when it has begun, or the session has ended. @throws {WebMQError} `E_FORBIDDEN`, those of a hook, and of the log. */
+  begin(session: Session, key: string, cursor: StreamCursor | undefined): Promise<void>
+}
