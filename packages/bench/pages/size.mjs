@@ -26,9 +26,9 @@ const OTHERS = [
   {
     title: 'AnyCable Pro',
     held: '[822,037][a-caps]',
-    cores: NOTHING,
+    cores: '[not said][a-caps]',
     memory: '[18 kB each][a-caps]',
-    kernel: NOTHING,
+    kernel: '[not said][a-caps]',
     machine: '[32 GB][a-caps]',
   },
 ]
@@ -120,7 +120,8 @@ export function endsTable(tables) {
     return line === null ? undefined : Math.max(0, line.base + line.slope * nodes)
   }
   const each = (text) => FAR.map(text).join(' / ')
-  const perSecond = (us) => (us === undefined || us === 0 ? NOTHING : formatCell((HEADROOM * US_PER_SECOND) / us, 'rate'))
+  const perSecond = (us) =>
+    us === undefined || us === 0 ? NOTHING : formatCell((HEADROOM * US_PER_SECOND) / us, 'rate')
   const share = (ms) => (ms === undefined ? NOTHING : formatCell(ms / 1_000, 'percent'))
   const megabits = (bytes) => (bytes === undefined ? NOTHING : formatCell((bytes * 8_000) / MILLION, 'number'))
   return {
