@@ -53,6 +53,8 @@ async function runMain(name, args) {
   process.chdir(ROOT)
   const { main } = await import(pathToFileURL(outfile).href)
   const code = await main(args)
+  // Without a number Node ends with 0, whatever the play has found.
+  if (!Number.isInteger(code)) throw new Error(`the play ${name} does not say how it ended`)
   // Node 20 does not end by itself after sockets were reset: it waits for their handles for ever.
   process.exit(code)
 }

@@ -74,23 +74,23 @@ function valuesOf(args: readonly string[]) {
   }).values
 }
 
-/** Prints the answer, and sets the exit code: 1 after a violation. */
-export async function main(args: readonly string[]): Promise<void> {
+/** Prints the answer. @returns 1 after a violation. */
+export async function main(args: readonly string[]): Promise<number> {
   const values = valuesOf(args)
   // Programs that this process has started end with it.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
   if (values.help) {
     say(USAGE)
-    return
+    return 0
   }
   if (values.recover) {
     for (const broker of brokersOf(values.broker))
       say(await measureRecovery(broker, numberOf(values.times ?? '5', 'times')))
-    return
+    return 0
   }
   const troupe = values.client === undefined ? undefined : await Troupe.start(values.client)
   try {
-    await playAsAsked(values, troupe)
+    return (await playAsAsked(values, troupe)) > 0 ? 1 : 0
   } finally {
     await troupe?.stop()
   }
@@ -98,7 +98,8 @@ export async function main(args: readonly string[]): Promise<void> {
 
 type Values = ReturnType<typeof valuesOf>
 
-async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<void> {
+/** @returns How many schedules ended with a violation. */
+async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<number> {
   const company = troupe && (() => troupe.company())
   const options = { shrinks: !values['no-shrink'], keepsAll: values.keep, ...(company && { company }) }
   if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'), company)
@@ -106,6 +107,7 @@ async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
   const lengthMs = seconds * 1_000
   const counted: Record<string, Counted> = {}
+  let failedCount = 0
   for (const broker of brokersOf(values.broker)) {
     const themes = themesFor(broker).filter(({ name }) => name.includes(values.theme)).length
     // Neighbouring seeds have different themes.
@@ -114,10 +116,12 @@ async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<
     const drawn = () => Array.from({ length }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
     const schedules = values.pinned ? pinnedFor(broker) : drawn()
     const series = { broker, schedules, parallelCount, ...(company && { company }) }
-    const totals = await check(broker, (played) => playSeries({ ...series, played }), options)
+    const { totals, failed } = await check(broker, (played) => playSeries({ ...series, played }), options)
+    failedCount += failed.length
     counted[broker] = { themes, seconds, ...countedOf(totals) }
     if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(counted))
   }
+  return failedCount
 }
 
 /** Of a broker: its themes, the length of a schedule, and what was counted. */
@@ -133,7 +137,7 @@ async function check(
   name: Schedule['broker'],
   playAll: (played: (played: Played, tookMs: number) => void) => Promise<void>,
   { shrinks, keepsAll, company }: CheckOptions,
-): Promise<Totals> {
+): Promise<{ readonly totals: Totals; readonly failed: readonly Played[] }> {
   const totals = createTotals()
   const failed: Played[] = []
   await playAll((played, tookMs) => {
@@ -147,8 +151,7 @@ async function check(
   })
   for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played, company)
   say(summaryOf(name, totals))
-  if (failed.length > 0) process.exitCode = 1
-  return totals
+  return { totals, failed }
 }
 
 async function shrinkAndSay({ schedule, violations }: Played, company?: () => Company): Promise<void> {
@@ -164,7 +167,7 @@ async function shrinkAndSay({ schedule, violations }: Played, company?: () => Co
   say(`the smallest that fails:\n${JSON.stringify(smallest)}`)
 }
 
-async function playFile(file: string, times: number, company?: () => Company): Promise<void> {
+async function playFile(file: string, times: number, company?: () => Company): Promise<number> {
   const read = JSON.parse(readFileSync(file, 'utf8')) as Schedule | { readonly schedule: Schedule }
   const schedule = 'schedule' in read ? read.schedule : read
   const { broker } = schedule
@@ -175,7 +178,8 @@ async function playFile(file: string, times: number, company?: () => Company): P
     parallelCount: 1,
     ...(company && { company }),
   }
-  await check(broker, (played) => playSeries({ ...options, played }), { shrinks: false, keepsAll: true })
+  const play = (played: (played: Played, tookMs: number) => void) => playSeries({ ...options, played })
+  return (await check(broker, play, { shrinks: false, keepsAll: true })).failed.length
 }
 
 function save(played: Played): string {

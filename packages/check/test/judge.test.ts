@@ -399,6 +399,33 @@ describe('a message that went with the log', () => {
   })
 })
 
+describe('a message that stayed on its side of a mesh', () => {
+  /** A node accepts the second of three while it is cut off. The publisher moves, and its third comes before any gap. */
+  function split({ gapIsTold, touches = 'peer-links' }: { gapIsTold: boolean; touches?: 'peer-links' | 'node' }) {
+    const history = new HistoryBuilder()
+    const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')
+    const one = history.publish('a.x', 'e:2.AAAAB')
+    listener.live(one, 'e:2.AAAAB')
+    history.record.faults.push(fault(history.step(), touches))
+    history.publish('a.x', 'f:2.AAAAB')
+    const last = history.publish('a.x', 'e:3.AAAAB')
+    listener.live(last, 'e:3.AAAAB')
+    history.step(150)
+    if (gapIsTold) listener.gap('broker-lost')
+    return history
+  }
+
+  it('is told by the gap that follows when the sides know of each other', () => {
+    expect(broken(split({ gapIsTold: true }), { log: 'per-node' })).toEqual([])
+  })
+
+  it('is lost without a gap, without a fault between nodes, and where all nodes have one log', () => {
+    expect(broken(split({ gapIsTold: false }), { log: 'per-node' })).toContain('lost')
+    expect(broken(split({ gapIsTold: true, touches: 'node' }), { log: 'per-node' })).toContain('lost')
+    expect(broken(split({ gapIsTold: true }))).toContain('lost')
+  })
+})
+
 describe('a resumed listen', () => {
   /** Cut after the first of three messages, and answered. */
   function resumed(answer: Parameters<ReturnType<HistoryBuilder['listener']>['ok']>[0]) {

@@ -8,12 +8,14 @@ import { pacedDeployment, pingDeployment, stormDeployment } from './deployment/p
 import { everydayScenario } from './everyday/everyday.js'
 import { fanOutScenario } from './fanout.js'
 import { fleetScenario } from './fleet/fleet.js'
+import { heldScenario } from './held/held.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { formatsScenario, matrixScenario, throughputScenario } from './inbound.js'
 import { jitterScenario } from './jitter.js'
 import { limitScenario } from './limit.js'
+import { nodesScenario } from './nodes/nodes.js'
 import { overloadScenario } from './overload/overload.js'
 import { pacedScenario, slowScenario } from './paced.js'
 import { pingScenario } from './ping.js'
@@ -31,6 +33,7 @@ export const scenarios: readonly Scenario[] = [
   historyScenario,
   auctionScenario,
   fleetScenario,
+  nodesScenario,
   avalancheScenario,
   jitterScenario,
   overloadScenario,
@@ -45,6 +48,7 @@ export const scenarios: readonly Scenario[] = [
   matrixScenario,
   formatsScenario,
   holdScenario,
+  heldScenario,
   limitScenario,
   wildcardScenario,
   slowScenario,

@@ -20,7 +20,8 @@ const NO_TIMES = 'Not while a fault is in effect, nor while the client does not 
 export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   lost: {
     promise: 'Every acknowledged message comes to every listen that matches it, or a gap stands in its place.',
-    unless: 'Not of publishes without `ok`, nor of what was acknowledged just before the end of the run.',
+    unless:
+      'Not of publishes without `ok`, nor of what was acknowledged just before the end of the run. In a mesh, the gap for what a node accepted while it was cut off comes when the sides know of each other.',
     of: 'deliveries owed',
   },
   twice: {

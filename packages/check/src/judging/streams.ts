@@ -24,6 +24,7 @@ export function examineStreams(
           stream.filter((each) => !knowledge.mayHaveTwoPlaces(each)),
           listen,
           record,
+          mayHaveStayedOnItsSide(message, knowledge),
         )
       )
         continue
@@ -43,6 +44,20 @@ function wentWithTheLog({ ackedAtMs = 0 }: Known, { gaps }: ListenState, { recor
       touches.includes('broker-data') &&
       untilMs >= ackedAtMs &&
       gaps.some(({ atMs }) => atMs >= fromMs && atMs >= ackedAtMs),
+  )
+}
+
+/**
+ * Whether a node of a mesh may have accepted a message while it was cut off. Its publisher may have moved to the other side
+ * before anybody knew there of the message, so the gap follows when the sides know of each other.
+ */
+function mayHaveStayedOnItsSide({ ackedAtMs = 0 }: Known, { record, rules }: Knowledge): boolean {
+  return (
+    rules.log === 'per-node' &&
+    record.faults.some(
+      ({ touches, fromMs, untilMs }) =>
+        touches.includes('peer-links') && fromMs <= ackedAtMs && untilMs + rules.settleMs >= ackedAtMs,
+    )
   )
 }
 
@@ -72,8 +87,17 @@ function isOwed(
   return knowledge.quietMs(ackedAtMs, knowledge.record.endedAtMs) > knowledge.rules.deliverWithinMs
 }
 
-/** Whether a gap stands between the last message before and the first one after, of the same publisher and key. */
-function hasGap(message: Known, stream: readonly Known[], listen: ListenState, { events }: ListenerRecord): boolean {
+/**
+ * Whether a gap stands between the last message before and the first one after, of the same publisher and key.
+ * @param mayFollow It may also stand behind the first one after.
+ */
+function hasGap(
+  message: Known,
+  stream: readonly Known[],
+  listen: ListenState,
+  { events }: ListenerRecord,
+  mayFollow: boolean,
+): boolean {
   let after = events.length
   let before = -1
   // The retry of a refused publish lands late: its neighbours are not those of its number.
@@ -96,5 +120,5 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
     }
   }
   const gaps = listen.gaps.filter(({ untilMs }) => untilMs >= message.firstSentAtMs)
-  return gaps.some(({ index, untilIndex }) => untilIndex > before && index < after)
+  return gaps.some(({ index, untilIndex }) => (untilIndex > before && index < after) || (mayFollow && index > after))
 }

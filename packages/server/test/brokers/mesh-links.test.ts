@@ -134,6 +134,27 @@ describe('a link of a mesh', () => {
     expect(b.told).toEqual(['before', 'gap', 'gap', 'after'])
   })
 
+  // The gap of the split came before what the peer accepted by itself. Nobody told another one: the peer was gone by then.
+  it('that stays away until another node is in place of the peer is told once more as a gap', async () => {
+    const listen = { host: '127.0.0.1', port: await freePort() }
+    const b = await startNode({ listen, relinkMs: SHORT_RELINK_MS })
+    const proxy = await startFaultProxy({ url: `mesh://127.0.0.1:${listen.port}` })
+    onTestFinished(() => proxy.stop())
+    const a = await startNode({ relinkMs: SHORT_RELINK_MS, peers: [{ host: proxy.host, port: proxy.port }] })
+    await areLinked(a, b)
+    await proxy.cut()
+    await eventually(() => expect([a.told, b.told]).toEqual([['gap'], ['gap']]))
+    await publish(b, 'accepted by itself')
+    await b.broker.stop()
+    await proxy.heal()
+    const next = await startNode({ listen, relinkMs: SHORT_RELINK_MS })
+    await areLinked(a, next)
+    await publish(next, 'after')
+    await publish(next, 'and later')
+    expect(a.told).toEqual(['gap', 'gap', 'after', 'and later'])
+    expect(next.told).toEqual(['after', 'and later'])
+  })
+
   it('that swallows bytes is found by its silence', async () => {
     const { a, b, proxy } = await startPair({ relinkMs: SHORT_RELINK_MS })
     await proxy.swallow()
@@ -207,6 +228,20 @@ describe('a node of a mesh', () => {
     // What the system had kept for it may still come. It came before the gap, for some milliseconds.
     expect(peer.told[0]).toBe('gap')
     expect(peer.told.filter((text) => text !== 'unread' && text !== 'gap')).toEqual(['after'])
+  })
+
+  it('that was given up, and is killed before it is linked again, is told once more as a gap', async () => {
+    const options = { brokerTimeoutMs: 500, brokerHeartbeatMs: 60_000 }
+    const listen = { host: '127.0.0.1', port: await freePort() }
+    const peer = await forkNode({ ...options, listen })
+    const a = await startNode({ ...options, peers: [listen] })
+    await areLinked(a)
+    peer.child.kill('SIGSTOP')
+    await publish(a, 'unread')
+    await eventually(() => expect(a.told.slice(0, 2)).toEqual(['unread', 'gap']))
+    await publish(a, 'without it')
+    peer.child.kill('SIGKILL')
+    await eventually(() => expect(a.told.slice(a.told.indexOf('without it'))).toEqual(['without it', 'gap']))
   })
 
   it('leaves nothing behind that keeps its process alive', async () => {

@@ -38,6 +38,11 @@ export class Peers implements LinkReports {
   readonly interest = new PeerInterest<Peer>()
   readonly #options: PeersOptions
   readonly byId = new Map<string, Peer>()
+  /**
+   * Peers that were given up and may be alive, with the ports they listen at. If one ends before it is linked again, only it
+   * had what it accepted meanwhile. At most {@link MAX_PEERS}.
+   */
+  readonly #apart = new Map<string, number>()
   /** Number of links that were lost without a goodbye. */
   lostCount = 0
   #isWarned = false
@@ -78,10 +83,13 @@ export class Peers implements LinkReports {
 
   /** Begins streams with a node; earlier streams with it end. */
   create(hello: Hello, streamId: string): Peer {
-    const { nodeId, rulesHash } = hello
+    const { nodeId, rulesHash, listenPort } = hello
     const { logger } = this.#options
     const old = this.byId.get(nodeId)
     if (old !== undefined) this.#end(old)
+    else if (!this.#apart.delete(nodeId))
+      // It may be in the place of one of them. Behind a proxy nothing else tells.
+      this.#haveEnded([...this.#apart].flatMap(([id, port]) => (port === listenPort ? [id] : [])))
     const peer = new Peer(hello, streamId, this.interest)
     this.byId.set(nodeId, peer)
     if (rulesHash !== this.#options.rulesHash)
@@ -168,7 +176,18 @@ export class Peers implements LinkReports {
   ended(nodeId: string, port: number): void {
     const peer = this.byId.get(nodeId)
     // At another port a proxy refused the connection, and the node may be alive.
-    if (peer !== undefined && peer.link === undefined && peer.listenPort === port) this.#giveUp(peer)
+    if (peer !== undefined && peer.link === undefined && peer.listenPort === port) {
+      this.#giveUp(peer)
+      this.#apart.delete(nodeId)
+    } else if (this.#apart.get(nodeId) === port) this.#haveEnded([nodeId])
+  }
+
+  /** These were given up before they ended: the gap of that time came before what they accepted by themselves. */
+  #haveEnded(nodeIds: readonly string[]): void {
+    if (nodeIds.length === 0) return
+    for (const nodeId of nodeIds) this.#apart.delete(nodeId)
+    this.#options.logger.warn({ peers: nodeIds }, 'mesh peers that were given up have ended')
+    this.#options.sink.gap()
   }
 
   #giveUpOverdue(): void {
@@ -183,6 +202,8 @@ export class Peers implements LinkReports {
   #giveUp(peer: Peer): void {
     this.#options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
     this.#end(peer)
+    if (this.#apart.size >= MAX_PEERS) this.#haveEnded([...this.#apart.keys()].slice(0, 1))
+    this.#apart.set(peer.nodeId, peer.listenPort)
     this.#options.unlinked(peer.nodeId)
     this.#options.sink.gap()
   }
