@@ -70,8 +70,10 @@ function installed(kind, broker) {
 
 async function compose(profiles, file = 'compose.yaml') {
   const env = { ...GO_ENV, COMPOSE_PROFILES: profiles }
-  const args = ['run', COMPOSE, '--format', 'json', file]
-  return await must(`Compose does not read compose.yaml, profile ${profiles}.`, 'go', args, { env, log: 'compose' })
+  // It looks for included files where it runs.
+  const { dir: cwd, base } = path.parse(path.resolve(ROOT, file))
+  const args = ['run', COMPOSE, '--format', 'json', base]
+  return await must(`Compose does not read ${file}, profile ${profiles}.`, 'go', args, { cwd, env, log: 'compose' })
 }
 
 /** Checks them as `kubectl apply --kustomize` and `helm install` would send them. */
