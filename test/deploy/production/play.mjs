@@ -82,9 +82,10 @@ async function play() {
     if (!stdout.includes('webmq')) throw new Error(stdout)
   })
   const proxyS = seconds()
-  await until('Prometheus has asked the nodes', async () => {
-    const { data } = JSON.parse(await fetched('http://127.0.0.1:9090/api/v1/query?query=up{job="webmq"}'))
-    if (data.result.filter(({ value }) => value[1] === '1').length !== 3) throw new Error(JSON.stringify(data))
+  await until('Prometheus has asked the nodes, and the servers of the broker', async () => {
+    const { data } = JSON.parse(await fetched('http://127.0.0.1:9090/api/v1/query?query=up'))
+    const nodes = data.result.filter(({ metric }) => metric.job === 'webmq')
+    if (nodes.length !== 3 || data.result.some(({ value }) => value[1] !== '1')) throw new Error(JSON.stringify(data))
   })
   const dashboardS = seconds()
   const empty = await emptyPanels()
