@@ -45,15 +45,25 @@ const figures = {
     { target: 'uws', subscribers: 100, [COST]: 10e6, gapCount: 0, spread: {} },
   ],
 }
+/** Tables that are made of others. */
+const MADE = ['aims', 'costs', 'drops', 'ends', 'growth', 'million']
+const jitter = {
+  ...figures,
+  columns: [...figures.columns, { key: 'deliveredRatio', title: 'Delivered', format: 'percent' }],
+  rows: [
+    { target: 'webmq', subscribers: 200, deliveredRatio: 0.5, gapCount: 1 },
+    { target: 'webmq', subscribers: 100, deliveredRatio: 1, gapCount: 0 },
+  ],
+}
 const FAN_OUT = '<!-- figures: fan-out -->\nold\n<!-- /figures -->\n'
 
-describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
+describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/comparison.md', () => {
   it('are what their figures say', () => {
     for (const page of pages) expect(withTables(page, tables)).toBe(page)
   })
 
   it('have a place for each table, and are all made, but for those without figures of ours', () => {
-    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs'].toSorted())
+    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), ...MADE].toSorted())
     const [benchmarks = ''] = pages
     const rest = benchmarks.replaceAll(/<!-- figures: .*?<!-- \/figures -->/gs, '')
     expect(rest.match(/^\| --- .*/gm)).toHaveLength(1)
@@ -108,7 +118,32 @@ describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
     expect(aims).toContain(
       '| Flood to 100, deliveries per CPU s | ≥ 5x uws, ≥ 0.7x raw, ≤ 0 lost | 5.5x uws, –, 0 lost | – |  |',
     )
+    const drops = withTables('<!-- figures: drops -->\n<!-- /figures -->', new Map([['jitter', jitter]]))
+    expect(drops).toContain('| WebMQ | 100 | 100.00% | 0 | – | – | – | – | – | – | – |')
+    expect(drops).toContain('| Socket.IO | – |')
     const costs = withTables('<!-- figures: costs -->\n<!-- /figures -->', new Map())
     expect(costs).toContain('| a delivery of a flood to 1,000 | – |  | fan-out |')
+  })
+
+  it('make what a million connections need from those that were held', () => {
+    const row = { subscribers: 250_000, serverCpuShare: 0.2, coresPerMillion: 0.8, bytesPerConnection: 900 }
+    const held = { ...figures, rows: [{ ...row, kernelBytesPerSide: 4_000 }] }
+    const page = withTables('<!-- figures: million -->\n<!-- /figures -->', new Map([['held', held]]))
+    expect(page).toContain('| connections held | 250,000; a million by arithmetic | [1,000,000][c-idle] |')
+    expect(page).toContain('| memory of the server | 900B each; a million: 900MB | [11.3 GB, 11.6 kB each][c-idle] |')
+    expect(page).toContain('| busy cores | 0.2; a million: 0.8 |')
+  })
+
+  it('make what grows with the nodes from fleets of several sizes', () => {
+    const row = (nodes: number) => ({ target: 'webmq-native+redis', nodes, restNodeMs: 1 + nodes, loggedNodeUs: 5 })
+    const sizes = { ...figures, rows: [8, 16, 32].map((nodes) => ({ ...row(nodes), brokerConnections: 2 * nodes })) }
+    const page = withTables('<!-- figures: growth -->\n<!-- /figures -->', new Map([['a-fleet-by-its-size', sizes]]))
+    expect(page).toContain('| of N nodes | redis |')
+    expect(page).toContain('| a node at rest, ms of CPU per second | 1 N |')
+    expect(page).toContain('| a logged message: each other node, µs | 5 |')
+    expect(page).toContain('| connections of the broker | 2 N |')
+    expect(page).toContain('| the broker at rest, ms of CPU per second | – |')
+    const ends = withTables('<!-- figures: ends -->\n<!-- /figures -->', new Map([['a-fleet-by-its-size', sizes]]))
+    expect(ends).toMatch(/\| redis \| – \/ – \/ – \| – \/ – \/ – \| 1\.1\d?% \/ 10\.1\d?% \/ 20\.1\d?% \|/)
   })
 })

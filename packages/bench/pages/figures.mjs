@@ -4,10 +4,12 @@ import { ROOT } from '../../../scripts/lib/steps.mjs'
 import { formatCell } from '../dist/report/format-cell.js'
 import { cellOf } from '../dist/results/result.js'
 import { costRows, missedAims } from './aims.mjs'
+import { DROP_TITLES, dropRows } from './drops.mjs'
+import { endsTable, growthTable, millionTable } from './size.mjs'
 import { TABLES } from './tables.mjs'
 
 /** The pages whose tables are made from files. */
-export const PAGES = ['benchmarks.md', 'scaling.md'].map((name) => path.join(ROOT, 'docs', name))
+export const PAGES = ['benchmarks.md', 'scaling.md', 'comparison.md'].map((name) => path.join(ROOT, 'docs', name))
 /** One file per table: `<name>.json`. */
 export const FIGURES = path.join(ROOT, 'docs', 'benchmarks')
 
@@ -92,6 +94,10 @@ const MADE = {
     return `${tableText(['Figure', 'Wanted', 'Measured', 'Met', 'What bounds it'], missed)}\n\n${metCount} others are met.`
   },
   costs: (tables) => tableText(['Of a node', 'Cost', 'Range', 'From'], costRows(tables)),
+  million: (tables) => tableOf(millionTable(tables)),
+  growth: (tables) => tableOf(growthTable(tables)),
+  ends: (tables) => tableOf(endsTable(tables)),
+  drops: (tables) => tableText(DROP_TITLES, dropRows(tables)),
 }
 const PLACE = /<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs
 
@@ -164,6 +170,11 @@ function besideText(row, peer, { key, same }, rows) {
   const other = rows.find((one) => one.target === peer && same.every((part) => one[part] === row[part]))
   const isKnown = typeof row[key] === 'number' && typeof other?.[key] === 'number' && other[key] > 0
   return isKnown ? `${Number((row[key] / other[key]).toPrecision(2))}x` : NOTHING
+}
+
+/** A table whose columns or rows are targets that were measured. */
+function tableOf({ titles, rows }) {
+  return titles.length < 2 || rows.length === 0 ? NOT_MEASURED : tableText(titles, rows)
 }
 
 function tableText(titles, rows) {

@@ -69,9 +69,13 @@ export class Loadgen {
   }
 
   /** Sends texts on every connection and waits for a message that begins with `awaited` on each. */
-  async send(texts: readonly string[], awaited: string): Promise<{ readonly ok: number; readonly failed: number }> {
-    const command = { perConnection: texts, await: awaited, timeoutMs: SEND_TIMEOUT_MS }
-    return await this.#request('send', command, 'sent', SEND_TIMEOUT_MS + ANSWER_MARGIN_MS)
+  async send(
+    texts: readonly string[],
+    awaited: string,
+    timeoutMs = SEND_TIMEOUT_MS,
+  ): Promise<{ readonly ok: number; readonly failed: number }> {
+    const command = { perConnection: texts, await: awaited, timeoutMs }
+    return await this.#request('send', command, 'sent', timeoutMs + ANSWER_MARGIN_MS)
   }
 
   /** Opens a window; every frame counts from the moment this resolves. */

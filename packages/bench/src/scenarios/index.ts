@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js'
 import { auctionScenario } from './auction/auction.js'
+import { avalancheScenario } from './avalanche.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
 import { clientsDeployment } from './deployment/clients.js'
@@ -7,11 +8,14 @@ import { pacedDeployment, pingDeployment, stormDeployment } from './deployment/p
 import { everydayScenario } from './everyday/everyday.js'
 import { fanOutScenario } from './fanout.js'
 import { fleetScenario } from './fleet/fleet.js'
+import { heldScenario } from './held/held.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { formatsScenario, matrixScenario, throughputScenario } from './inbound.js'
+import { jitterScenario } from './jitter.js'
 import { limitScenario } from './limit.js'
+import { nodesScenario } from './nodes/nodes.js'
 import { overloadScenario } from './overload/overload.js'
 import { pacedScenario, slowScenario } from './paced.js'
 import { pingScenario } from './ping.js'
@@ -29,6 +33,9 @@ export const scenarios: readonly Scenario[] = [
   historyScenario,
   auctionScenario,
   fleetScenario,
+  nodesScenario,
+  avalancheScenario,
+  jitterScenario,
   overloadScenario,
   replayScenario,
   fanOutScenario,
@@ -41,6 +48,7 @@ export const scenarios: readonly Scenario[] = [
   matrixScenario,
   formatsScenario,
   holdScenario,
+  heldScenario,
   limitScenario,
   wildcardScenario,
   slowScenario,

@@ -144,6 +144,8 @@ export interface TargetSettings {
   readonly history?: readonly string[]
   readonly historyMaxMessages?: number
   readonly historyMaxBytes?: number
+  /** For the HTTP API. */
+  readonly apiKeys?: readonly string[]
   /** As large as the largest message of the run. */
   readonly maxPayloadBytes?: number
 }

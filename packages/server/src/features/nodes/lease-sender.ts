@@ -2,7 +2,8 @@
 interface LeaseHolder {
   /** Whether messages to other nodes pass at present. */
   isUp(): boolean
-  peers(): readonly string[]
+  /** Other nodes that it names to those that ask. */
+  names(): readonly string[]
   /** What a lease says now. */
   lease(): object
   sendAll(lease: object): void
@@ -57,7 +58,8 @@ export class LeaseSender {
     if (this.#isDue) this.#holder.sendAll({ ...lease, asks: this.#isAsking })
     for (const node of this.#asked) this.#holder.send(node, { ...lease, asks: true })
     // Who asks may be new, and learns of the others.
-    for (const asker of this.#askers) this.#holder.send(asker, { ...lease, peers: this.#holder.peers() })
+    const peers = this.#askers.size > 0 ? this.#holder.names() : []
+    for (const asker of this.#askers) this.#holder.send(asker, { ...lease, peers })
     this.#isDue = this.#isAsking = false
     this.#askers.clear()
     this.#asked.clear()

@@ -16,6 +16,8 @@ const TOPIC = 'nodes'
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
+/** Nodes that name all others to one that starts, the first by name: if all N did, a start would cost N x N names. */
+const NAMING_NODES = 8
 /** Time for a node that serves clients to answer, before another epoch of the log begins. */
 const LOG_WAIT_MS = 2_000
 
@@ -69,7 +71,7 @@ export class Nodes {
     })
     this.#leases = new LeaseSender({
       isUp: () => this.isUp,
-      peers: () => this.peers(),
+      names: () => (this.#isNaming ? this.peers() : []),
       lease: () => this.#lease(),
       sendAll: (lease) => this.#sendLease(lease),
       send: (peer, lease) => this.channel.tell(TOPIC, 'lease', lease, peer),
@@ -255,6 +257,10 @@ export class Nodes {
     await this.until(() => this.#peers.byName.size > 0, GREETING_MS)
     await this.until(() => this.#isComplete)
     this.#peers.removeSilent()
+  }
+
+  get #isNaming(): boolean {
+    return this.peers().filter((name) => name < this.context.node).length < NAMING_NODES
   }
 
   get #isComplete(): boolean {

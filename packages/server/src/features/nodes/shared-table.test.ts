@@ -207,6 +207,29 @@ it('is the same on all nodes in the end, whatever is lost, late, doubled, overta
   )
 })
 
+it('a node that starts learns of all others, and only a few name them', async () => {
+  const wire = new Wire()
+  const nodes = Array.from({ length: 12 }, (_, index) => new TableNode(`n${index + 10}`, wire))
+  await vi.advanceTimersByTimeAsync(500)
+  const answers: number[] = []
+  wire.travel = (message) => {
+    const text = Buffer.from(message.payload).toString('latin1')
+    const names = /"peers":\[(.*?)\]/.exec(text)?.[1]
+    if (names !== undefined) answers.push(names === '' ? 0 : names.split(',').length)
+    return [0]
+  }
+  const [frozen] = nodes
+  if (frozen !== undefined) frozen.isFrozen = true
+  const late = new TableNode('n99', wire)
+  await vi.advanceTimersByTimeAsync(200)
+  expect(late.nodes.peers().toSorted()).toEqual(nodes.map(({ name }) => name))
+  // The wire carries each to every node.
+  expect(new Set(answers)).toEqual(new Set([0, 12]))
+  expect(answers.filter((count) => count > 0).length / wire.nodes.size).toBeLessThanOrEqual(8)
+  for (const node of [...nodes, late]) node.nodes.stop()
+  vi.clearAllTimers()
+})
+
 describe('a change', () => {
   it('is known to all nodes when it is said to be', async () => {
     const wire = new Wire()
