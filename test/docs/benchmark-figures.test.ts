@@ -142,7 +142,7 @@ describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/comparison.
     expect(page).toContain('| a node at rest, ms of CPU per second | 1 N |')
     expect(page).toContain('| a logged message: each other node, µs | 5 |')
     expect(page).toContain('| connections of the broker | 2 N |')
-    expect(page).toContain('| the broker at rest, ms of CPU per second | – |')
+    expect(page).toContain('| the broker at rest, ms of CPU per second and node | – |')
     const ends = withTables('<!-- figures: ends -->\n<!-- /figures -->', new Map([['a-fleet-by-its-size', sizes]]))
     expect(ends).toMatch(/\| redis \| – \/ – \/ – \| – \/ – \/ – \| 1\.1\d?% \/ 10\.1\d?% \/ 20\.1\d?% \|/)
   })

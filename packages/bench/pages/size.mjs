@@ -66,8 +66,8 @@ function heldTexts({ subscribers, serverCpuShare, coresPerMillion, bytesPerConne
 /** The figures of a fleet whose growth is shown. */
 const GROWING = [
   ['a node at rest, ms of CPU per second', 'restNodeMs'],
-  ['the broker at rest, ms of CPU per second', 'restBrokerMs'],
-  ['the broker at rest, bytes sent per second', 'restBytes'],
+  ['the broker at rest, ms of CPU per second and node', 'restBrokerMs'],
+  ['the broker at rest, bytes per second to a node', 'restBytes'],
   ['a node joins: bytes sent', 'joinBytes'],
   ['a pattern: its node, µs', 'patternNodeUs'],
   ['a pattern: objects of the broker', 'patternObjects'],
@@ -123,6 +123,7 @@ export function endsTable(tables) {
   const perSecond = (us) =>
     us === undefined || us === 0 ? NOTHING : formatCell((HEADROOM * US_PER_SECOND) / us, 'rate')
   const share = (ms) => (ms === undefined ? NOTHING : formatCell(ms / 1_000, 'percent'))
+  const times = (value, count) => (value === undefined ? undefined : value * count)
   const megabits = (bytes) => (bytes === undefined ? NOTHING : formatCell((bytes * 8_000) / MILLION, 'number'))
   return {
     titles: ['setup', ...ENDS],
@@ -131,7 +132,7 @@ export function endsTable(tables) {
       each((nodes) => perSecond(at(target, 'loggedBrokerUs', nodes))),
       each((nodes) => megabits(at(target, 'loggedBytes', nodes))),
       each((nodes) => share(at(target, 'restNodeMs', nodes))),
-      each((nodes) => share(at(target, 'restBrokerMs', nodes))),
+      each((nodes) => share(times(at(target, 'restBrokerMs', nodes), nodes))),
     ]),
   }
 }

@@ -21,8 +21,8 @@ const us = (key: string, title: string): ResultColumn => ({ ...column(key, title
 
 const COSTS: readonly ResultColumn[] = [
   { ...column('restNodeMs', 'At rest: node, CPU ms/s', 'number', 'lower'), unit: 'ms/s' },
-  { ...column('restBrokerMs', 'broker, CPU ms/s', 'number', 'lower'), unit: 'ms/s' },
-  column('restBytes', 'broker sends/s', 'bytes', 'lower'),
+  { ...column('restBrokerMs', 'broker, ms/s for each', 'number', 'lower'), unit: 'ms/s' },
+  column('restBytes', 'sent/s to each', 'bytes', 'lower'),
   column('joinBytes', 'A node joins: sent', 'bytes', 'lower'),
   us('patternNodeUs', 'A pattern: node, µs'),
   us('patternBrokerUs', 'broker, µs'),
@@ -102,7 +102,7 @@ async function measure(config: NodesConfig, { progress, signal }: ScenarioContex
     ...result,
     notes: [
       'CPU time is user and system time of all threads; what nodes and broker use at rest is taken off that of actions.',
-      'Sent: bytes that the broker sends to all nodes together, and a cluster to its own servers, too. A member and a pattern are one at one node.',
+      'Sent: bytes that the broker sends to all nodes together, at rest to each; a cluster also to its own servers. A member and a pattern are one at one node.',
       'Objects: subscriptions and consumers of NATS, channels and globs of Redis, queues, bindings and consumers of RabbitMQ.',
     ],
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../../exit-codes.js'
 import { Loadgen } from '../../loadgen/loadgen.js'
+import { nowUs } from '../../measure/clock.js'
 import { processUsage } from '../../measure/process-usage.js'
 import { type Parts, withParts } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
@@ -59,9 +60,9 @@ export async function measureNodes(
       return usageBetween(before, await mark('end', nodes, broker))
     }
     await start(nodeCount - 1)
-    const alone = await broker.look()
+    const [alone, beganUs] = [await broker.look(), nowUs()]
     await start(nodeCount)
-    const joined = await broker.look()
+    const [joined, joinedUs] = [await broker.look(), nowUs()]
 
     const rest = restOf(await during('resting', () => pause(config.duration * 1_000)))
     const loadgen = await parts.add(() => new Loadgen({ program, threads: 1 }))
@@ -106,11 +107,11 @@ export async function measureNodes(
     const question = costOf(asked, rest, config.questions)
     return {
       restNodeMs: rest.nodeCpuUs / 1_000,
-      restBrokerMs: rest.brokerCpuUs === null ? null : rest.brokerCpuUs / 1_000,
-      restBytes: rest.sentBytes,
-      joinBytes: beyond(joined.sentBytes, alone.sentBytes),
+      restBrokerMs: ratio(rest.brokerCpuUs, 1_000 * nodeCount),
+      restBytes: ratio(rest.sentBytes, nodeCount),
+      joinBytes: joinBytesOf(beyond(joined.sentBytes, alone.sentBytes), rest.sentBytes, joinedUs - beganUs),
       patternNodeUs: mean(pattern.nodesUs),
-      patternBrokerUs: pattern.brokerUs === null ? null : pattern.brokerUs / nodeCount,
+      patternBrokerUs: ratio(pattern.brokerUs, nodeCount),
       patternObjects: ratio(beyond(held.objects, joined.objects), config.patterns * nodeCount),
       loggedPublisherUs: message.nodesUs[0] ?? null,
       loggedNodeUs: mean(message.nodesUs.slice(1)),
@@ -143,6 +144,12 @@ async function ask(port: number, apiKey: string, nodeCount: number): Promise<voi
   const response = await fetch(`http://127.0.0.1:${port}/api/info`, { headers })
   const { nodes = [] } = (await response.json()) as { readonly nodes?: readonly unknown[] }
   if (nodes.length !== nodeCount) throw new RunError(`${nodes.length} of ${nodeCount} nodes have answered an operator`)
+}
+
+/** Without what is sent at rest in that time. */
+function joinBytesOf(bytes: number | null, restBytesPerSecond: number | null, us: number): number | null {
+  if (bytes === null || restBytesPerSecond === null) return null
+  return Math.max(0, bytes - (restBytesPerSecond * us) / 1_000_000)
 }
 
 function beyond(after: number | null, before: number | null): number | null {
