@@ -68,6 +68,8 @@ export default defineConfig({
           // A wide one scrolls, also with the keyboard.
           if (token.type === 'table_open') token.attrSet('tabindex', '0')
           if (token.type === 'inline') markPictures(token, tokens[index - 1])
+          // Vue would evaluate what stands in two braces.
+          for (const each of token.children ?? []) if (each.type === 'code_inline') each.attrSet('v-pre', '')
           // A corner without a text is no heading.
           if (token.type !== 'th_open' || tokens[index + 1]?.content !== '') continue
           for (const each of [token, tokens[index + 2]]) if (each !== undefined) each.tag = 'td'

@@ -15,6 +15,8 @@ const LOAD = [
   '4',
   '--listeners',
   '3',
+  '--log',
+  '50000',
 ]
 
 it('loses and doubles nothing, and leaves nothing, while all nodes are replaced under a steady load', async () => {

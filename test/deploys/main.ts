@@ -13,16 +13,17 @@ import { type DeploysOptions, readOptions, USAGE } from './options.js'
 const MIB = 1_048_576
 const KIB = 1_024
 const CAPACITY_MS = 6_000
+/** Until the log is full. */
+const FILL_MS = 2_000
+const MAX_FILLS = 60
+const MAX_LOG_BYTES = '200000000'
 const WARM_UP_MS = 3_000
 /** Between two nodes of a deploy: the clients of the one are back. */
 const BETWEEN_MS = 3_000
 const SETTLE_MS = 30_000
 const POLL_MS = 50
 const FLAGS = [
-  ...['--log-level', 'info', '--log-format', 'json', '--history', 'deploys.#=300000'],
-  // Half a minute and more: a client is away for less, also on a busy machine.
-  ...['--history-max-messages', '300000', '--history-max-bytes', '200000000', '--drain-timeout', '5s'],
-  ...['--dedupe-window', '10s'],
+  ...['--log-level', 'info', '--log-format', 'json', '--drain-timeout', '5s', '--dedupe-window', '10s'],
   // One machine is all clients: their budgets are not what is tried.
   ...['--work-per-second', '100000000', '--work-burst', '100000000', '--max-connections-per-address', '100000'],
 ]
@@ -43,11 +44,15 @@ export async function main(args: readonly string[]): Promise<number> {
 class Fleet {
   readonly nodes: TrafficNode[] = []
   readonly #broker: ChurnBroker
+  readonly #flags: readonly string[]
   readonly #ports: number[] = []
   readonly #probe = pathToFileURL(path.join(process.cwd(), 'test/traffic/memory-probe.mjs')).href
 
-  constructor(broker: ChurnBroker) {
+  constructor(broker: ChurnBroker, logMessages: number) {
     this.#broker = broker
+    const [most, rule] = [String(logMessages), `deploys.#=${logMessages}`]
+    const log = ['--history', rule, '--history-max-messages', most, '--history-max-bytes', MAX_LOG_BYTES]
+    this.#flags = [...FLAGS, ...log]
   }
 
   async start(): Promise<void> {
@@ -79,7 +84,7 @@ class Fleet {
   }
 
   #startNode(index: number): Promise<TrafficNode> {
-    const flags = [...FLAGS, ...this.#broker.flagsOf(index)]
+    const flags = [...this.#flags, ...this.#broker.flagsOf(index)]
     return TrafficNode.start(`node ${index + 1}`, this.#ports[index] ?? 0, flags, this.#probe)
   }
 }
@@ -87,15 +92,15 @@ class Fleet {
 /** @returns What is wrong. */
 async function play(name: DeploysOptions['brokers'][number], options: DeploysOptions): Promise<string[]> {
   const broker = await START[name]()
-  const fleet = new Fleet(broker)
-  const { publisherCount, listenerCount, seconds, everySeconds, restSeconds, share } = options
+  const { publisherCount, listenerCount, seconds, everySeconds, restSeconds, share, logMessages } = options
+  const fleet = new Fleet(broker, logMessages)
   try {
     await fleet.start()
     const publishers = Array.from({ length: publisherCount }, (_, index) => new Publisher(fleet.urls, index))
     const listeners = Array.from({ length: listenerCount }, (_, index) => new Listener(fleet.urls, index))
     await Promise.all(listeners.map((listener) => listener.listen()))
+    const acceptedCount = () => publishers.reduce((sum, publisher) => sum + publisher.acceptedCount, 0)
     const flood = async (ms: number) => {
-      const acceptedCount = () => publishers.reduce((sum, publisher) => sum + publisher.acceptedCount, 0)
       const was = acceptedCount()
       const beganMs = performance.now()
       await Promise.all(publishers.map((publisher) => publisher.flood(beganMs + ms)))
@@ -105,6 +110,8 @@ async function play(name: DeploysOptions['brokers'][number], options: DeploysOpt
     const capacity = await flood(CAPACITY_MS)
     const rate = capacity * share
     say(`${name}: ${capacity.toFixed(0)} messages per second get through; ${rate.toFixed(0)} from now on`)
+    // What a node keeps grows no more.
+    for (let fills = 0; acceptedCount() < logMessages && fills < MAX_FILLS; fills++) await flood(FILL_MS)
     await sleep(restSeconds * 1_000)
     const before = await look(broker, fleet.nodes)
     say(`${name}, before: ${textOf(before)}`)

@@ -12,6 +12,8 @@ export interface DeploysOptions {
   readonly restSeconds: number
   readonly publisherCount: number
   readonly listenerCount: number
+  /** That the log keeps. */
+  readonly logMessages: number
   /** Of what these clients got through on this machine. */
   readonly share: number
 }
@@ -30,6 +32,7 @@ that was accepted is missing without a gap, or came twice, or when something is 
   --broker <name,…>      ${BROKER_NAMES.filter((name) => name !== 'memory').join(', ')}. Default: redis,nats,rabbitmq.
   --publishers <number>  Default: 8.
   --listeners <number>   Default: 6.
+  --log <messages>       That are kept, at least for the time that a client is away. Default: 300000.
   --share <number>       Of the capacity. Default: 0.5.
 `
 
@@ -45,6 +48,7 @@ export function readOptions(args: readonly string[]): DeploysOptions | undefined
       broker: { type: 'string', default: 'redis,nats,rabbitmq' },
       publishers: { type: 'string', default: '8' },
       listeners: { type: 'string', default: '6' },
+      log: { type: 'string', default: '300000' },
       share: { type: 'string', default: '0.5' },
       help: { type: 'boolean', default: false },
     },
@@ -61,6 +65,7 @@ export function readOptions(args: readonly string[]): DeploysOptions | undefined
     restSeconds: numberOf('rest', values.rest),
     publisherCount: numberOf('publishers', values.publishers),
     listenerCount: numberOf('listeners', values.listeners),
+    logMessages: numberOf('log', values.log),
     share: numberOf('share', values.share),
   }
 }

@@ -148,8 +148,8 @@ export const MUTANTS: readonly Mutant[] = [
     'a log that was in doubt is read as whole (ADR 50)',
     'redis, other rules',
     'packages/server/src/adapters/brokers/log/gaps.ts',
-    'return this.isOpen || (epoch === this.upTo?.epoch && offset <= this.upTo.offset)',
-    "return epoch === '' && offset < 0",
+    'epoch === this.upTo?.epoch && offset <= this.upTo.offset ? this.reason : undefined',
+    "epoch === '' && offset < 0 ? this.reason : undefined",
   ),
   mutant(
     'the mark that RabbitMQ was not restarted always counts as set (ADR 52)',

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { LogRestart } from 'webmq-server/brokers'
 
 /** Replies after which another attempt would fail too. */
 const REFUSALS = [
@@ -31,9 +32,9 @@ export function singleServerError(error: Error): Error {
   return new WebMQError('E_BROKER_REFUSED', { detail, cause: error.cause })
 }
 
-/** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. */
+/** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. One of ours stays. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
-  if (cause instanceof WebMQError) return cause
+  if (cause instanceof WebMQError || cause instanceof LogRestart) return cause
   const message = hideSecrets(cause instanceof Error ? cause.message : String(cause))
   const code = String((cause as { readonly code?: unknown } | undefined)?.code ?? '')
   if (UNTRUSTED.test(code) || REFUSALS.some((refusal) => refusal.test(message))) {
