@@ -21,7 +21,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   lost: {
     promise: 'Every acknowledged message comes to every listen that matches it, or a gap stands in its place.',
     unless:
-      'Not of publishes without `ok`, nor of what was acknowledged just before the end of the run. In a mesh, the gap for what a node accepted while it was cut off comes when the sides know of each other.',
+      'Not of publishes without `ok`, nor of what was acknowledged just before the end of the run. In a mesh, a node that is cut off accepts messages by itself: their gap comes when the sides know of each other.',
     of: 'deliveries owed',
   },
   twice: {

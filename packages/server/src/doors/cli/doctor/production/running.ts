@@ -80,7 +80,7 @@ async function checkCluster(target: DoctorTarget, folder: ProductionFolder): Pro
   }
 }
 
-/** What the jobs of Prometheus ask, of which there are three. */
+/** The jobs of Prometheus, and the processes that each asks: three. */
 const WATCHED: Readonly<Record<string, string>> = { webmq: 'nodes', rabbitmq: 'servers of RabbitMQ' }
 
 async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionFolder): Promise<readonly Finding[]> {
