@@ -69,7 +69,7 @@ export const FLOORS = {
   ],
   check: [
     ['main'],
-    ['cli'],
+    ['cli', 'systems'],
     ['options', 'targets', 'visiting'],
     ['report'],
     ['playing'],

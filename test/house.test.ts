@@ -44,7 +44,7 @@ const BUDGETS: readonly (readonly [part: string, files: RegExp, most: number])[]
   ['uWebSockets.js', /^packages\/transport-uws\/src\//, 1_500],
   ['client', /^packages\/client\/src\//, 18_800],
 ]
-const MAX_MARKDOWN_BYTES = 1_000_000
+const MAX_MARKDOWN_BYTES = 1_020_000
 
 /** What is there today, and may only shrink. `npx vitest run --project end-to-end test/house.test.ts -u` writes it. */
 const IMPORTS = 'imports.json'

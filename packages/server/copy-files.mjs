@@ -12,6 +12,7 @@ const COPIED = [
   'helm',
   'image/defaults.json',
   'image/healthy.sh',
+  'prometheus/rabbitmq.rules.yml',
   'prometheus/webmq.rules.yml',
   'systemd/webmq.service',
 ]

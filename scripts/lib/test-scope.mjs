@@ -11,7 +11,7 @@ import { ROOT } from './steps.mjs'
  * the Helm chart, an installation from an empty folder, and a Prometheus that scrapes a node in each state.
  */
 const ONLY_ALL = [
-  ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
+  ...['auction', 'benchmark', 'deployment', 'drops', 'fleet', 'history', 'played-clients', 'scenarios'].map(
     (name) => `packages/bench/test/${name}.test.ts`,
   ),
   ...['nats', 'nats-cluster', 'rabbitmq', 'redis', 'redis-cluster'].map(

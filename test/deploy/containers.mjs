@@ -18,7 +18,7 @@ const KUBERNETES_VERSIONS = ['1.34', '1.37']
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2'
 const KUSTOMIZE = 'sigs.k8s.io/kustomize/kustomize/v5@v5.7.1'
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.18.6'
-const INSTALLED_BROKERS = ['redis', 'nats']
+const INSTALLED_BROKERS = ['redis', 'nats', 'rabbitmq']
 const GO_ENV = { ...process.env, GOFLAGS: '-mod=mod' }
 
 const CACHE = path.join(ROOT, '.cache', 'containers')
@@ -91,9 +91,9 @@ async function checkManifests() {
   for (const broker of INSTALLED_BROKERS) {
     const folder = installed('helm', broker)
     const file = path.join(CACHE, `installed-${broker}.yaml`)
-    // Not alerts.yaml: Kubernetes itself has no schema of the operator's objects.
+    // Not the alerts: Kubernetes itself has no schema of the operator's objects.
     const kustomization = path.join(folder, 'kustomization.yaml')
-    writeFileSync(kustomization, readFileSync(kustomization, 'utf8').replace('  - alerts.yaml\n', ''))
+    writeFileSync(kustomization, readFileSync(kustomization, 'utf8').replace(/^ {2}- (broker-)?alerts\.yaml\n/gm, ''))
     await must(
       `kustomize does not read the folder for ${broker}.`,
       'go',

@@ -109,6 +109,28 @@ describe('deploy/helm', () => {
 })
 
 describe('webmq-server init helm', () => {
+  it('gives the operator of Prometheus the rules of RabbitMQ, and the nodes a broker that is not on one machine', async () => {
+    const made = path.join(folder, 'rabbitmq')
+    const args = ['init', 'helm', made, '--host', 'chat.example.org', '--broker', 'rabbitmq']
+    await run(process.execPath, [`${ROOT}packages/server/bin/webmq-server.js`, ...args])
+    const objects = ['broker', 'broker-alerts'].flatMap((name) =>
+      parseDocuments(readFileSync(path.join(made, `${name}.yaml`), 'utf8')),
+    )
+    const read = (kind: string) => objects.find((object) => object.kind === kind)
+    expect(read('PrometheusRule').spec).toEqual(readYaml('deploy/prometheus/rabbitmq.rules.yml'))
+    const { spec } = read('StatefulSet')
+    const [server] = spec.template.spec.containers
+    const port = server.ports.find(({ name }: { name: string }) => name === 'prometheus')
+    expect(read('PodMonitor').spec.podMetricsEndpoints[0].port).toBe(port.name)
+    expect(read('PodMonitor').spec.selector).toEqual(spec.selector)
+    expect(spec.template.spec.topologySpreadConstraints[0].topologyKey).toBe('kubernetes.io/hostname')
+    const servers = [...readFileSync(path.join(made, 'rabbitmq.conf'), 'utf8').matchAll(/nodes\.\d = (\S+)/g)]
+    const [name] = server.env.filter(({ name: each }: { name: string }) => each === 'RABBITMQ_NODENAME')
+    expect(servers.map(([, each]) => each)).toEqual(
+      [0, 1, 2].map((n) => name.value.replace('$(NAME)', `webmq-broker-${n}`)),
+    )
+  })
+
   it('makes values that the chart takes, and pods that read the webmq.json of the folder', async (context) => {
     skipWithoutHelm(context)
     const made = path.join(folder, 'made')

@@ -114,6 +114,17 @@ describe('deploy/prometheus', () => {
     expect(await promtool('test', 'rules', 'webmq.rules.test.yml')).toContain('SUCCESS')
   })
 
+  it('has alerts of RabbitMQ, each raised by promtool, that lead to its README', async () => {
+    const ofBroker: typeof rules = readYaml('deploy/prometheus/rabbitmq.rules.yml').groups[0].rules
+    expect(await promtool('test', 'rules', 'rabbitmq.rules.test.yml')).toContain('SUCCESS')
+    const names = ofBroker.map(({ alert }) => alert)
+    expect(names.toSorted()).toEqual(raisedIn(readText('deploy/prometheus/rabbitmq.rules.test.yml')).toSorted())
+    const [, page = ''] = readText('packages/broker-rabbitmq/README.md').split('\n## Alerts\n')
+    expect([...page.matchAll(/^\| `(RabbitMQ\w+)`/gm)].map(([, name]) => name)).toEqual(names)
+    for (const { annotations } of ofBroker)
+      expect(annotations.runbook_url).toMatch(/packages\/broker-rabbitmq\/README\.md#alerts$/)
+  })
+
   it('is named in docs/operations.md, as the board is', () => {
     const page = readText('docs/operations.md')
     expect(page).toContain(`../${RULES}`)

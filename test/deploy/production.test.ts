@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -38,13 +38,17 @@ interface Played {
 }
 
 /** Why the play is not possible here; `undefined` if it is. */
-async function obtainPrograms(): Promise<string | undefined> {
+async function obtainPrograms(broker: string): Promise<string | undefined> {
   if (!(await isThere('unshare', ...NAMESPACES, 'true')))
     return 'this machine allows no network of its own (unshare --net --mount)'
   for (const [program, debian] of Object.entries(PROGRAMS)) {
     if (await isThere(program, '--version')) continue
     if (!canInstallPackages()) return `${program} is missing: install ${debian}`
     await installPackage(debian)
+  }
+  if (broker === 'rabbitmq' && !existsSync('/usr/lib/rabbitmq/bin/rabbitmq-server')) {
+    if (!canInstallPackages()) return 'rabbitmq-server is missing: install rabbitmq-server'
+    await installPackage('rabbitmq-server')
   }
   return undefined
 }
@@ -58,12 +62,14 @@ async function isThere(program: string, ...args: string[]): Promise<boolean> {
   )
 }
 
-describe.each(['redis', 'nats'])('webmq-server init systemd --broker %s, played', (broker) => {
+const BROKERS = ['redis', 'nats', 'rabbitmq'] as const
+
+describe.each(BROKERS)('webmq-server init systemd --broker %s, played', (broker) => {
   let missing: string | undefined
   let played: Played
 
   beforeAll(async () => {
-    missing = await obtainPrograms()
+    missing = await obtainPrograms(broker)
     if (missing !== undefined) return console.warn(`the installation is not played: ${missing}`)
     const { stdout } = await run(
       'unshare',
@@ -118,34 +124,38 @@ describe.each(['redis', 'nats'])('webmq-server init systemd --broker %s, played'
 })
 
 describe('the files of webmq-server init systemd', () => {
-  it('are units that systemd accepts, and configurations that their programs accept', async (context) => {
-    if (!(await isThere('systemd-analyze', '--version'))) return context.skip('systemd-analyze is not on PATH')
-    const base = mkdtempSync(path.join(tmpdir(), 'webmq-units-'))
-    try {
-      const folder = path.join(base, 'webmq')
-      const cli = `${ROOT}packages/server/bin/webmq-server.js`
-      const env = { ...process.env, npm_config_global_prefix: base }
-      await run(process.execPath, [cli, 'init', 'systemd', folder, '--host', 'chat.example.org'], { env })
-      const units = ['broker', 'proxy', 'prometheus', 'alertmanager', 'grafana'].map((name) => `webmq-${name}.service`)
-      const files = [...units, 'webmq.target', 'webmq@1.service'].map((name) => path.join(folder, 'systemd', name))
-      const { stderr } = await run('systemd-analyze', ['verify', '--man=no', ...files], {
-        env: { ...process.env, SYSTEMD_UNIT_PATH: `${path.join(folder, 'systemd')}:` },
-      }).catch((error) => error)
-      const isProgram = (line: string) => / is not executable: /.test(line)
-      const complaints = stderr.split('\n').filter((line: string) => line.includes(folder) || line.includes('webmq'))
-      expect(complaints.filter((line: string) => !isProgram(line))).toEqual([])
-      if (await isThere('caddy', 'version')) {
-        await run('caddy', ['validate', '--config', path.join(folder, 'Caddyfile'), '--adapter', 'caddyfile'])
+  it.for([...BROKERS])(
+    'are units that systemd accepts, and configurations that their programs accept, with %s',
+    async (broker, context) => {
+      if (!(await isThere('systemd-analyze', '--version'))) return context.skip('systemd-analyze is not on PATH')
+      const base = mkdtempSync(path.join(tmpdir(), 'webmq-units-'))
+      try {
+        const folder = path.join(base, 'webmq')
+        const cli = `${ROOT}packages/server/bin/webmq-server.js`
+        const env = { ...process.env, npm_config_global_prefix: base }
+        const flags = ['--host', 'chat.example.org', '--broker', broker, '--traces', 'http://collector:4318/a%20b']
+        await run(process.execPath, [cli, 'init', 'systemd', folder, ...flags], { env })
+        const units = readdirSync(path.join(folder, 'systemd')).filter((name) => /\.(service|target)$/.test(name))
+        const files = units.map((name) => path.join(folder, 'systemd', name.replace('@.', '@1.')))
+        const { stderr } = await run('systemd-analyze', ['verify', '--man=no', ...files], {
+          env: { ...process.env, SYSTEMD_UNIT_PATH: `${path.join(folder, 'systemd')}:` },
+        }).catch((error) => error)
+        const isProgram = (line: string) => / is not executable: /.test(line)
+        const complaints = stderr.split('\n').filter((line: string) => line.includes(folder) || line.includes('webmq'))
+        expect(complaints.filter((line: string) => !isProgram(line))).toEqual([])
+        if (await isThere('caddy', 'version')) {
+          await run('caddy', ['validate', '--config', path.join(folder, 'Caddyfile'), '--adapter', 'caddyfile'])
+        }
+        for (const [program, ...args] of [
+          ['promtool', 'check', 'config', path.join(folder, 'prometheus/prometheus.yml')],
+          ['amtool', 'check-config', path.join(folder, 'prometheus/alertmanager.yml')],
+        ] as const) {
+          if (await isThere(program, '--version')) await run(program, args)
+          else console.info(`${program} does not check its file: it is not on PATH`)
+        }
+      } finally {
+        rmSync(base, { recursive: true })
       }
-      for (const [program, ...args] of [
-        ['promtool', 'check', 'config', path.join(folder, 'prometheus/prometheus.yml')],
-        ['amtool', 'check-config', path.join(folder, 'prometheus/alertmanager.yml')],
-      ] as const) {
-        if (await isThere(program, '--version')) await run(program, args)
-        else console.info(`${program} does not check its file: it is not on PATH`)
-      }
-    } finally {
-      rmSync(base, { recursive: true })
-    }
-  })
+    },
+  )
 })

@@ -46,10 +46,18 @@ const figures = {
   ],
 }
 /** Tables that are made of others. */
-const MADE = ['aims', 'costs', 'ends', 'growth', 'million']
+const MADE = ['aims', 'costs', 'drops', 'ends', 'growth', 'million']
+const jitter = {
+  ...figures,
+  columns: [...figures.columns, { key: 'deliveredRatio', title: 'Delivered', format: 'percent' }],
+  rows: [
+    { target: 'webmq', subscribers: 200, deliveredRatio: 0.5, gapCount: 1 },
+    { target: 'webmq', subscribers: 100, deliveredRatio: 1, gapCount: 0 },
+  ],
+}
 const FAN_OUT = '<!-- figures: fan-out -->\nold\n<!-- /figures -->\n'
 
-describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
+describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/comparison.md', () => {
   it('are what their figures say', () => {
     for (const page of pages) expect(withTables(page, tables)).toBe(page)
   })
@@ -110,6 +118,9 @@ describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
     expect(aims).toContain(
       '| Flood to 100, deliveries per CPU s | ≥ 5x uws, ≥ 0.7x raw, ≤ 0 lost | 5.5x uws, –, 0 lost | – |  |',
     )
+    const drops = withTables('<!-- figures: drops -->\n<!-- /figures -->', new Map([['jitter', jitter]]))
+    expect(drops).toContain('| WebMQ | 100 | 100.00% | 0 | – | – | – | – | – | – | – |')
+    expect(drops).toContain('| Socket.IO | – |')
     const costs = withTables('<!-- figures: costs -->\n<!-- /figures -->', new Map())
     expect(costs).toContain('| a delivery of a flood to 1,000 | – |  | fan-out |')
   })

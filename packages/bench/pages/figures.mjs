@@ -4,11 +4,12 @@ import { ROOT } from '../../../scripts/lib/steps.mjs'
 import { formatCell } from '../dist/report/format-cell.js'
 import { cellOf } from '../dist/results/result.js'
 import { costRows, missedAims } from './aims.mjs'
+import { DROP_TITLES, dropRows } from './drops.mjs'
 import { endsTable, growthTable, millionTable } from './size.mjs'
 import { TABLES } from './tables.mjs'
 
 /** The pages whose tables are made from files. */
-export const PAGES = ['benchmarks.md', 'scaling.md'].map((name) => path.join(ROOT, 'docs', name))
+export const PAGES = ['benchmarks.md', 'scaling.md', 'comparison.md'].map((name) => path.join(ROOT, 'docs', name))
 /** One file per table: `<name>.json`. */
 export const FIGURES = path.join(ROOT, 'docs', 'benchmarks')
 
@@ -96,6 +97,7 @@ const MADE = {
   million: (tables) => tableOf(millionTable(tables)),
   growth: (tables) => tableOf(growthTable(tables)),
   ends: (tables) => tableOf(endsTable(tables)),
+  drops: (tables) => tableText(DROP_TITLES, dropRows(tables)),
 }
 const PLACE = /<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs
 

@@ -1,4 +1,4 @@
-// `npm run docs:benchmarks`: writes the tables of docs/{benchmarks,scaling,operations}.md from the figures in
+// `npm run docs:benchmarks`: writes the tables of docs/{benchmarks,scaling,comparison}.md from the figures in
 // docs/benchmarks/*.json, and can measure them.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { asRecord } from '../dist/report/read-record.js'
 import { commandOf, FIGURES, figuresOf, figuresText, PAGES, readFigures, staleTables, withTables } from './figures.mjs'
 import { TABLES } from './tables.mjs'
 
-const HELP = `Writes the tables of docs/{benchmarks,scaling,operations}.md from docs/benchmarks/*.json. Refuses figures that are
+const HELP = `Writes the tables of docs/{benchmarks,scaling,comparison}.md from docs/benchmarks/*.json. Refuses figures that are
 older than the code they measure allows.
 
   --check            only checks that the pages are what the figures say

@@ -26,9 +26,9 @@ const OTHERS = [
   {
     title: 'AnyCable Pro',
     held: '[822,037][a-caps]',
-    cores: NOTHING,
+    cores: '[not said][a-caps]',
     memory: '[18 kB each][a-caps]',
-    kernel: NOTHING,
+    kernel: '[not said][a-caps]',
     machine: '[32 GB][a-caps]',
   },
 ]

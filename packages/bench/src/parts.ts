@@ -1,4 +1,4 @@
-import type { BalancerName, LoadBalancer } from 'webmq-services'
+import type { BalancerName, LoadBalancer, LoadBalancerOptions } from 'webmq-services'
 import { RunError } from './exit-codes.js'
 import { importBeside } from './missing-package.js'
 
@@ -92,6 +92,8 @@ export async function startService<T>(
 export async function startBalancer(
   ports: readonly number[],
   program: BalancerName = 'haproxy',
+  more: Omit<LoadBalancerOptions, 'ports' | 'program'> = {},
 ): Promise<LoadBalancer> {
-  return await startService('the load balancer', ({ startLoadBalancer }) => startLoadBalancer({ ports, program }))
+  const options = { ports, program, ...more }
+  return await startService('the load balancer', ({ startLoadBalancer }) => startLoadBalancer(options))
 }

@@ -21,14 +21,17 @@ interface BenchRun {
   readonly file: string
 }
 
-/** Runs the built benchmark.js as a user does, in a folder that goes when the tests of the file are over. */
-export function useBench() {
+/**
+ * Runs the built benchmark.js as a user does, in a folder that goes when the tests of the file are over.
+ * @param hasLoadgen Builds the load generator where it is not built yet; default true.
+ */
+export function useBench({ hasLoadgen = true } = {}) {
   let directory = ''
   let fileCount = 0
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await findLoadgen({ phase: () => undefined, note: () => undefined })
+    if (hasLoadgen) await findLoadgen({ phase: () => undefined, note: () => undefined })
   }, BUILD_TIMEOUT_MS)
   afterAll(async () => {
     await rm(directory, { recursive: true })

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { LogRestart } from 'webmq-server/brokers'
 import type { Position } from 'webmq-server/ports'
 import type { LogState, LogStream } from './log-stream.js'
 import type { StreamMessage } from './stream-message.js'
@@ -103,7 +104,7 @@ export class GenerationGuard {
   async begin(): Promise<never> {
     const { rules } = this.#stream
     const state = await this.#stream.state()
-    throw state.rules === rules ? new Error('another node has begun the log') : await this.end(state, rules)
+    throw state.rules === rules ? new LogRestart('another node has begun the log') : await this.end(state, rules)
   }
 
   /**
@@ -114,6 +115,6 @@ export class GenerationGuard {
     await this.#stream.beginGeneration(generation + 1, rules)
     // Tells all nodes.
     this.#note(String(generation + 1))
-    return new Error('the log has lost its end, and begins anew')
+    return new LogRestart('the log has lost its end, and begins anew')
   }
 }

@@ -1,4 +1,4 @@
-import { type Deferred, deferred, type LogFollower } from 'webmq-server/brokers'
+import { type Deferred, deferred, type LogFollower, LogRestart } from 'webmq-server/brokers'
 import type { Position } from 'webmq-server/ports'
 import { type GenerationGuard, type LastSeen, type LogStart, WHO_VOUCHES } from './generation-guard.js'
 import type { LogState, LogStream } from './log-stream.js'
@@ -168,7 +168,7 @@ export class LogFollow implements ConsumerSink {
     // What is before it in the stream belongs to earlier generations.
     if (Number(text) === generation) this.#follower?.began(sequence)
     if (text === WHO_VOUCHES && this.#isConfirmed) this.#guard.vouch().catch((cause: Error) => this.#owner.lose(cause))
-    if (Number(text) > generation) this.lose('another node has found that the log has lost its end')
+    if (Number(text) > generation) this.lose('another node has begun the log anew')
   }
 
   #endGeneration(state: LogState): void {
@@ -179,7 +179,7 @@ export class LogFollow implements ConsumerSink {
 
   lose(reason: string): void {
     this.#state = undefined
-    this.#owner.lose(new Error(reason))
+    this.#owner.lose(new LogRestart(reason))
   }
 }
 

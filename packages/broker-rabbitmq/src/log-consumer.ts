@@ -1,5 +1,5 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
-import { deferred } from 'webmq-server/brokers'
+import { deferred, LogRestart } from 'webmq-server/brokers'
 import { Acks, type AmqpConnection, closeChannel, PREFETCH_COUNT, watchChannel } from './connection.js'
 import { LogEpoch } from './log-epoch.js'
 import { type LogRecord, recordOf } from './log-record.js'
@@ -57,7 +57,7 @@ export class LogConsumer {
     if (this.#isClosed) return
     const { queue, take, lost } = this.#options
     if (message === null) {
-      lost(new Error('the log was deleted'))
+      lost(new LogRestart('the log was deleted'))
       return
     }
     this.#acks.add(message)

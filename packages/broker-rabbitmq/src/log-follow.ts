@@ -7,6 +7,7 @@ import {
   type LinkLog,
   type Liveness,
   type LogFollower,
+  LogRestart,
   logged,
 } from 'webmq-server/brokers'
 import type { LogPlace, Position } from 'webmq-server/ports'
@@ -81,7 +82,7 @@ export class LogFollow implements LinkLog {
     const channel = await publishing.model.createChannel()
     const log = { connection: consuming, queue, lost: events.lost }
     watchChannel(channel, events.lost)
-    channel.on('return', () => events.lost(new Error('the log is gone')))
+    channel.on('return', () => events.lost(new LogRestart('the log is gone')))
     return new LogFollow(options, liveness, log, new EpochWriter(log, channel), publishing)
   }
 
@@ -261,7 +262,9 @@ export class LogFollow implements LinkLog {
     else if (offset > this.#nextOffset + MAX_HOLE) {
       // Without the anchor the next link begins anew, instead of finding the same hole.
       this.#cursor.forget()
-      this.#options.events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
+      this.#options.events.lost(
+        new LogRestart(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`),
+      )
       return false
     }
     this.#nextOffset = offset + 1

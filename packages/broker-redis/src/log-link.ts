@@ -1,7 +1,14 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { WebMQError } from 'webmq-client/protocol'
-import { decodeEnvelope, type LinkEvents, type LinkLog, type LinkMessage, type LogFollower } from 'webmq-server/brokers'
+import {
+  decodeEnvelope,
+  type LinkEvents,
+  type LinkLog,
+  type LinkMessage,
+  type LogFollower,
+  LogRestart,
+} from 'webmq-server/brokers'
 import type { LogPlace, Position, SharedLog } from 'webmq-server/ports'
 import { refusesWrites } from './error.js'
 import { appendScript, type LogCall, openScript, type RedisLog } from './log.js'
@@ -86,7 +93,7 @@ export class LogLink implements LinkLog {
     const { keys, leadArguments, publishScript, rules } = this.#log
     const call = [...keys, ...leadArguments, '', '0', '', '', '2', publishScript, rules]
     await this.#server.ask((redis) => redis.evalsha(openScript.sha, keys.length, ...call))
-    throw new Error('another epoch of the log has begun')
+    throw new LogRestart('another epoch of the log has begun')
   }
 
   /** The link is over. */

@@ -1,4 +1,11 @@
-import { decodeEnvelope, fingerprintOfPlace, fingerprintOfSource, type LogFollower, logged } from 'webmq-server/brokers'
+import {
+  decodeEnvelope,
+  fingerprintOfPlace,
+  fingerprintOfSource,
+  type LogFollower,
+  LogRestart,
+  logged,
+} from 'webmq-server/brokers'
 import type { Position } from 'webmq-server/ports'
 import type { RedisLog } from './log.js'
 
@@ -124,7 +131,7 @@ export class LogReader {
   /** Returns the bytes of the entry. */
   #takeEntry([id, [, value = Buffer.alloc(0)]]: Entry): number {
     const [offset = 0, timeMs = 0] = id.toString('latin1').split('-').map(Number)
-    if (offset > this.#offset + 1) throw new Error('the log is trimmed faster than it is read')
+    if (offset > this.#offset + 1) throw new LogRestart('the log is trimmed faster than it is read')
     this.#deliver(offset, timeMs, value)
     return value.length
   }
@@ -157,13 +164,13 @@ export class LogReader {
   #takeLive(batch: LogBatch): Error | undefined {
     const { epoch, firstOffset, timeMs } = batch
     // It may be an earlier epoch; the next link asks which one is current.
-    if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
+    if (epoch !== this.#epoch) return new LogRestart('another epoch of the log has begun')
     // A page had it already.
     if (firstOffset <= this.#offset && firstOffset > this.#pagesEnd)
-      return new Error(`the log has another message at ${firstOffset}`)
+      return new LogRestart(`the log has another message at ${firstOffset}`)
     let offset = firstOffset
     for (const envelope of envelopesOf(batch)) {
-      if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
+      if (offset > this.#offset + 1) return new LogRestart(`the log has a hole before ${offset}`)
       if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }

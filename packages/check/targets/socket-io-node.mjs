@@ -6,10 +6,17 @@ import { createAdapter } from '@socket.io/redis-streams-adapter'
 import { createClient } from 'redis'
 import { Server } from 'socket.io'
 
-const [port, redisUrl, streamName] = process.argv.slice(2)
-const redis = createClient({ url: redisUrl })
-redis.on('error', (error) => console.error(error))
-await redis.connect()
+// Without Redis there is one node, with the adapter in its memory.
+const [port, streamName, redisUrl] = process.argv.slice(2)
+
+async function adapterOver(url) {
+  const redis = createClient({ url })
+  redis.on('error', (error) => console.error(error))
+  await redis.connect()
+  return createAdapter(redis, { streamName, sessionKeyPrefix: `${streamName}:session:`, maxLen: 100_000 })
+}
+
+const adapter = redisUrl === undefined ? {} : { adapter: await adapterOver(redisUrl) }
 
 const http = createServer(async (request, response) => {
   if (request.url === '/publish') {
@@ -19,7 +26,7 @@ const http = createServer(async (request, response) => {
   response.setHeader('content-type', 'application/json').end('{}')
 })
 const io = new Server(http, {
-  adapter: createAdapter(redis, { streamName, sessionKeyPrefix: `${streamName}:session:`, maxLen: 100_000 }),
+  ...adapter,
   connectionStateRecovery: { maxDisconnectionDuration: 120_000 },
 })
 io.on('connection', (socket) => {

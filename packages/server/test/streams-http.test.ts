@@ -66,6 +66,17 @@ class Sender {
   }
 }
 
+// Symptom: the OpenAPI document allowed a request that was answered 400. Cause: the query of a route has one schema, whatever the
+// type of its body is, and 422 is what a request of the right shape is answered.
+it('refuses meta beside a body of JSON, where it is the payload of start, as a request of the right shape', async (context) => {
+  const api = await start(context)
+  const body = { key: KEY, stream: 'Zx0a', sequence: 0, kind: 'start', payload: 0 }
+  expect(await api.ask('/api/streams?meta=0', { method: 'POST', body })).toMatchObject({
+    status: 422,
+    json: { code: 'E_PAYLOAD_INVALID' },
+  })
+})
+
 async function read(api: ApiServer, key = KEY) {
   return (await api.ask(`/api/streams?key=${key}`)).json
 }

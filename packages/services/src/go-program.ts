@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { cacheFolder } from './cache-folder.js'
 import { withFileLock } from './file-lock.js'
 import { findProgram } from './find-program.js'
 import { ServiceError } from './service-error.js'
@@ -49,6 +50,30 @@ export async function goInstall(
     await runGo(go, ['install', ...flags, `${program}@${version}`], { timeout: BUILD_TIMEOUT_MS, folder })
   })
   return file
+}
+
+/** A program that Go builds. */
+export interface GoProgram {
+  readonly name: string
+  /** Path of its package. */
+  readonly program: string
+  readonly version: string
+  /** Default true; false: it is built in half of the time, and runs slower. */
+  readonly isForSpeed?: boolean
+}
+
+/**
+ * Builds a program into the cache folder, once.
+ * @returns its path
+ * @throws {ServiceError} with instructions when there is no Go, or with the end of its output.
+ */
+export async function obtainGoProgram({ name, program, version, isForSpeed }: GoProgram): Promise<string> {
+  const folder = path.join(cacheFolder(), `${name}-${version}`)
+  const file = path.join(folder, programName(program))
+  if (existsSync(file)) return file
+  const go = findGo()
+  if (go === undefined) throw new ServiceError(`${name} is needed: put it on PATH, or install Go, which builds it`)
+  return await goInstall(go, program, version, folder, isForSpeed)
 }
 
 /** As Go names it: by the last part of its path, without a major version. */

@@ -3,6 +3,7 @@ export { type Certificate, type CertificateOptions, makeCertificate } from './ce
 export { canInstallPackages, installPackage } from './debian-package.js'
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
+export { obtainGoProgram } from './go-program.js'
 export { type LoadBalancer, type LoadBalancerOptions, startLoadBalancer } from './load-balancer.js'
 export { type NatsOptions, startNats } from './nats.js'
 export { type NatsCluster, startNatsCluster } from './nats-cluster.js'

@@ -33,6 +33,8 @@ export interface LoadBalancerOptions {
   readonly maxConnections?: number
   /** HAProxy: a node that does not answer two checks in a row within this time loses its connections; default 1,000. */
   readonly checkTimeoutMs?: number
+  /** HAProxy: a node is in use while it answers 200 here; default `/ready`. */
+  readonly checkPath?: string
   /** HAProxy tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
   readonly proxyProtocol?: boolean
 }
@@ -99,7 +101,7 @@ function placesOf({ ports, sockets = [] }: LoadBalancerOptions, scheme: string):
 /** Like `deploy/haproxy.cfg`, except for its container names and the times of checks. */
 function haproxyConfig(port: number, options: LoadBalancerOptions): string {
   const { maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
-  const { checkTimeoutMs = CHECK_TIMEOUT_MS } = options
+  const { checkTimeoutMs = CHECK_TIMEOUT_MS, checkPath = '/ready' } = options
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
 
@@ -122,7 +124,7 @@ frontend public
 
 backend nodes
   balance leastconn
-  option httpchk GET /ready
+  option httpchk GET ${checkPath}
   http-check expect error-status L7OKC status 200
   default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1 on-marked-down shutdown-sessions${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
 ${placesOf(options, 'unix@')

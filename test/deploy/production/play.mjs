@@ -69,9 +69,10 @@ async function play() {
   const commands = commandsOf(readFileSync(path.join(folder, 'README.md'), 'utf8'))
   for (const name of wantedBy(folders.units, 'webmq.target')) {
     const unit = new Unit(name, folders)
-    if (unit.missing === undefined) units.set(name, unit.start())
+    if (unit.missing === undefined) units.set(name, unit)
     else console.log(`${name} is not started: ${unit.missing} is not on this machine`)
   }
+  for (const unit of units.values()) void unit.startAfter(units)
   await until('three nodes are ready', () =>
     Promise.all([1, 2, 3].map((n) => fetched(`http://127.0.0.1:910${n}/ready`))),
   )
@@ -93,7 +94,7 @@ async function play() {
   await untilInOrder()
   const found = []
   for (const mistake of MISTAKES.filter(({ of = broker }) => of === broker)) {
-    const undo = await mistake.make({ folder, restart, reload, units, run })
+    const undo = await mistake.make({ folder, folders, restart, reload, units, run })
     found.push({ mistake: mistake.name, says: (await doctorSays([])).filter(({ status }) => status !== 'ok') })
     await undo()
     await untilInOrder()

@@ -1,11 +1,22 @@
 // Runs units as systemd would: files with their drop-ins, specifiers, credentials, state folders, restarts.
-import { spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 const MAX_OUTPUT_CHARS = 20_000
 const RESTART_LIMIT = 20
+/** Of a unit of the type `notify`: what it waits for comes from systemd, so here it is tried until it is so. */
+const POST_ATTEMPTS = 30
+
+/** The words of a value: at spaces, but not within quotes. */
+function wordsOf(value) {
+  return [...value.matchAll(/(?:"((?:[^"\\]|\\.)*)"|(\S+))(?= |$)/g)].map(([, quoted, plain]) =>
+    quoted === undefined ? plain : quoted.replace(/\\(.)/g, '$1'),
+  )
+}
 
 /** The directives of a unit, as lists: an empty value forgets the ones before, as in systemd. */
 function readUnit(folder, name) {
@@ -48,11 +59,35 @@ export class Unit {
       )
     this.credentials = credentials
     this.state = folders.state
+    /** Resolves once units that are `After` this one may start. */
+    this.started = new Promise((resolve) => {
+      this.haveStarted = resolve
+    })
+  }
+
+  /** Starts it when those of the other units are there that it is `After`. */
+  async startAfter(units) {
+    const others = this.valuesOf('After').flatMap((line) => line.split(/ +/))
+    await Promise.all(others.map((name) => units.get(name)?.started))
+    this.start()
   }
 
   /** Why systemd would not start it; `undefined` if it would. */
   get missing() {
     return this.valuesOf('ConditionPathExists').find((file) => !existsSync(file))
+  }
+
+  get environment() {
+    return Object.fromEntries(
+      this.valuesOf('Environment')
+        .flatMap(wordsOf)
+        .map((pair) => pair.split(/=(.*)/s).slice(0, 2)),
+    )
+  }
+
+  /** The words of its command, as the system gets them. Variables of commands are none of these units'. */
+  get command() {
+    return wordsOf(this.valuesOf('ExecStart').at(-1)).map((word) => word.replaceAll('$$', '$'))
   }
 
   start() {
@@ -63,12 +98,12 @@ export class Unit {
       chmodSync(path.join(this.credentials, id), 0o400)
     }
     for (const name of this.valuesOf('StateDirectory')) mkdirSync(path.join(this.state, name), { recursive: true })
-    const [command, ...args] = this.valuesOf('ExecStart').at(-1).split(/ +/)
-    const env = { PATH: process.env.PATH, CREDENTIALS_DIRECTORY: this.credentials }
-    for (const pair of this.valuesOf('Environment').flatMap((line) => line.split(/ +/))) {
-      const [key, value] = pair.split(/=(.*)/)
-      env[key] = value
+    const env = { PATH: process.env.PATH, CREDENTIALS_DIRECTORY: this.credentials, ...this.environment }
+    for (const line of this.valuesOf('ExecStartPre')) {
+      const [first, ...more] = wordsOf(line)
+      execFileSync(first, more, { env, cwd: '/' })
     }
+    const [command, ...args] = this.command
     const child = spawn(command, args, { cwd: '/', env, stdio: ['ignore', 'pipe', 'pipe'] })
     const take = (text) => {
       this.output = (this.output + text).slice(-MAX_OUTPUT_CHARS)
@@ -86,7 +121,24 @@ export class Unit {
       setTimeout(() => !this.isStopping && this.start(), secondsOf(this.valuesOf('RestartSec').at(-1) ?? '0') * 1_000)
     })
     this.child = child
+    void this.#startPost(env, take)
     return this
+  }
+
+  async #startPost(env, take) {
+    for (const line of this.valuesOf('ExecStartPost')) {
+      const [command, ...args] = wordsOf(line.replace(/^-/, ''))
+      for (let attempt = 0; attempt < POST_ATTEMPTS && !this.isStopping; attempt++) {
+        try {
+          await promisify(execFile)(command, args, { env, cwd: '/' })
+          break
+        } catch (error) {
+          take(String(error))
+          await delay(500)
+        }
+      }
+    }
+    this.haveStarted()
   }
 
   async stop() {

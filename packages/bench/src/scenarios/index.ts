@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js'
 import { auctionScenario } from './auction/auction.js'
+import { avalancheScenario } from './avalanche.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
 import { clientsDeployment } from './deployment/clients.js'
@@ -12,6 +13,7 @@ import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { formatsScenario, matrixScenario, throughputScenario } from './inbound.js'
+import { jitterScenario } from './jitter.js'
 import { limitScenario } from './limit.js'
 import { nodesScenario } from './nodes/nodes.js'
 import { overloadScenario } from './overload/overload.js'
@@ -32,6 +34,8 @@ export const scenarios: readonly Scenario[] = [
   auctionScenario,
   fleetScenario,
   nodesScenario,
+  avalancheScenario,
+  jitterScenario,
   overloadScenario,
   replayScenario,
   fanOutScenario,

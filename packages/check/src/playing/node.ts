@@ -20,6 +20,8 @@ export interface StopReport {
 export interface NodeProgram {
   readonly command: string
   readonly args: readonly string[]
+  /** The whole environment; default: only PATH. */
+  readonly env?: Readonly<Record<string, string>>
   /** Answers when it has started; default `/health`. */
   readonly healthPath?: string
 }
@@ -79,6 +81,11 @@ export class Node {
       await sleep(POLL_INTERVAL_MS)
     }
     this.#isUp = true
+  }
+
+  /** User and system time of its present process; `undefined` where unknown. */
+  cpuSeconds(): number | undefined {
+    return this.#process?.cpuSeconds()
   }
 
   async kill(): Promise<void> {

@@ -1,35 +1,26 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Centrifuge } from 'centrifuge'
-import { WebSocket } from 'ws'
-import { numberIn, post, type System } from './system.js'
+import { obtainGoProgram } from 'webmq-services'
+import { numberIn, post, type System, webSocketThrough } from './system.js'
 
 const VERSION = 'v6.9.1'
-const MODULE = `github.com/centrifugal/centrifugo/v6@${VERSION}`
-const MAX_BUILD_MS = 20 * 60_000
+const PROGRAM = 'github.com/centrifugal/centrifugo/v6'
 const HISTORY_SIZE = 100_000
 
-/** Builds the server from its module with Go, once. */
-export function obtainCentrifugo(): System {
-  const folder = path.resolve('.cache', `centrifugo-${VERSION}`)
-  const program = path.join(folder, 'centrifugo')
-  if (!existsSync(program)) {
-    mkdirSync(folder, { recursive: true })
-    const env = { ...process.env, GOBIN: folder }
-    execFileSync('go', ['install', MODULE], { env, timeout: MAX_BUILD_MS, stdio: ['ignore', 'inherit', 'inherit'] })
-  }
-  return centrifugo(program)
+/** Its server is built from its module with Go, once. */
+export async function obtainCentrifugo(): Promise<System> {
+  return centrifugo(await obtainGoProgram({ name: 'centrifugo', program: PROGRAM, version: VERSION }))
 }
 
-function configOf(port: number, redisUrl: string, prefix: string): object {
+function configOf(port: number, redisUrl: string | undefined, prefix: string): object {
   return {
     http_server: { address: '127.0.0.1', port: String(port) },
     health: { enabled: true },
     log: { level: 'error' },
     http_api: { insecure: true },
     client: { insecure: true, recovery_max_publication_limit: HISTORY_SIZE },
-    engine: { type: 'redis', redis: { address: redisUrl, prefix } },
+    engine: redisUrl === undefined ? { type: 'memory' } : { type: 'redis', redis: { address: redisUrl, prefix } },
     channel: {
       without_namespace: {
         history_size: HISTORY_SIZE,
@@ -53,8 +44,10 @@ const centrifugo = (program: string): System => ({
   },
   publish: (origin, { channel, number }) =>
     post(`${origin}/api/publish`, { channel, data: { number } }, (answer) => 'result' in (answer as object)),
-  listen: async (port, channels, heard) => {
-    const client = new Centrifuge(`ws://127.0.0.1:${port}/connection/websocket`, { websocket: WebSocket })
+  listen: async (port, channels, heard, agent) => {
+    const client = new Centrifuge(`ws://127.0.0.1:${port}/connection/websocket`, {
+      websocket: webSocketThrough(agent),
+    })
     const live = channels.map(async (channel) => {
       const subscription = client.newSubscription(channel)
       subscription.on('publication', ({ data }) => heard({ what: 'message', channel, number: numberIn(data) }))

@@ -38,3 +38,5 @@ export type HeardEvent =
   | { readonly what: 'message'; readonly channel: string; readonly number: number }
   /** After a reconnect: what the system has said of the messages in between. Without a channel it is of all of them. */
   | { readonly what: 'told'; readonly channel?: string; readonly isRecovered: boolean }
+  /** It listens again, and the system has said nothing of the messages in between. */
+  | { readonly what: 'back'; readonly channel?: string }

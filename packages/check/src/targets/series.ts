@@ -12,20 +12,10 @@ import { playOn } from './play.js'
 import type { TimedPlay } from './record.js'
 import { drawSchedule, fewerSteps, type Schedule, type Step, THEMES, type Theme } from './schedule.js'
 import type { System } from './system.js'
+import { SYSTEMS } from './systems.js'
 import { TARGET_RULES, type TargetRule, wrongsOf } from './target-rules.js'
 import { targetTimeline } from './target-timeline.js'
 
-/** Loaded when they are asked for: each needs libraries of its own. */
-const SYSTEMS: Readonly<Record<string, () => Promise<System>>> = {
-  webmq: async () => (await import('./webmq.js')).webmq,
-  socketio: async () => (await import('./socket-io.js')).socketIo,
-  centrifugo: async () => (await import('./centrifugo.js')).obtainCentrifugo(),
-  sockudo: async () => await (await import('./sockudo.js')).obtainSockudo(),
-  anycable: () => {
-    throw new Error('the package of npm downloads its program from elsewhere, and no module of Go is served for it')
-  },
-  'sockudo-python': async () => await (await import('./sockudo.js')).obtainSockudoPython(),
-}
 /** Where a command is judged, nobody knows how to restart a node. */
 const THEMES_OF_COMMANDS: readonly Theme[] = ['cut', 'move']
 

@@ -53,7 +53,7 @@ async function obtainServer(): Promise<void> {
   execFileSync('cargo', args, { env, timeout: MAX_BUILD_MS, stdio: STDIO })
 }
 
-function configOf({ port, redisUrl, postgresUrl = '', namespace }: Omit<NodeOptions, 'folder'>): object {
+function configOf({ port, redisUrl = '', postgresUrl = '', namespace }: Omit<NodeOptions, 'folder'>): object {
   const redis = new URL(redisUrl)
   const postgres = new URL(postgresUrl)
   const recovery = { enabled: true, buffer_ttl_seconds: 600, max_buffer_size: HISTORY_SIZE }

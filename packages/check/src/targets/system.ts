@@ -1,10 +1,12 @@
+import type { Agent } from 'node:http'
+import { WebSocket } from 'ws'
 import type { NodeProgram } from '../playing/node.js'
 import type { HeardEvent, Published } from './record.js'
 
 export interface NodeOptions {
   readonly port: number
-  /** What the nodes share. */
-  readonly redisUrl: string
+  /** What the nodes share; absent: there is one node, which keeps everything in its memory. */
+  readonly redisUrl?: string | undefined
   /** For a system with {@link System.needsPostgres}. */
   readonly postgresUrl?: string | undefined
   /** Nodes with different ones know nothing of each other. */
@@ -27,10 +29,18 @@ export interface System {
   readonly addresses?: readonly string[]
   /** Publishes once, by HTTP where nothing else is said. */
   publish(origin: string, message: Omit<Published, 'outcome'>): Promise<Published['outcome']>
-  /** Resolves when it is live. Reconnects by itself, as its client does. */
   /** Ends what publishes. */
   stop?(): void
-  listen(port: number, channels: readonly string[], heard: (event: HeardEvent) => void): Promise<{ close(): void }>
+  /**
+   * Resolves when it is live. Reconnects by itself, as its client does.
+   * @param agent Makes the client's connections; not every system takes one.
+   */
+  listen(
+    port: number,
+    channels: readonly string[],
+    heard: (event: HeardEvent) => void,
+    agent?: Agent,
+  ): Promise<{ close(): void }>
 }
 
 /** An answer that takes longer is unknown. */
@@ -64,4 +74,19 @@ export function numberIn(payload: unknown): number {
   const { number } = payload as { readonly number?: unknown }
   if (typeof number !== 'number') throw new Error(`not a payload of this run: ${JSON.stringify(payload)}`)
   return number
+}
+
+/** A WebSocket whose connections this agent makes, without an offer to compress; without an agent the plain one. */
+export function webSocketThrough(
+  agent: Agent | undefined,
+): new (
+  address: string | URL,
+  protocols?: string | string[],
+) => WebSocket {
+  if (agent === undefined) return WebSocket
+  return class extends WebSocket {
+    constructor(address: string | URL, protocols?: string | string[]) {
+      super(address, protocols, { agent, perMessageDeflate: false })
+    }
+  }
 }

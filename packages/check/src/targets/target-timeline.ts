@@ -58,7 +58,7 @@ export function targetTimeline(played: TimedPlay, { steps }: Schedule, wrong: Wr
       name: name.replace('-', ' '),
       isFaint: name !== owner,
       spans: spansOf((step) => 'listener' in step && step.listener === index),
-      marks: within(events.filter((event) => event.channel === undefined || event.channel === channel).map(markOf)),
+      marks: within(events.filter((event) => event.channel === undefined || event.channel === channel).flatMap(markOf)),
     })),
   ]
   const [from, to] = [nodes.length, rows.findIndex(({ name }) => name === owner.replace('-', ' '))]
@@ -87,12 +87,17 @@ function spanOf(step: Step): RowSpan {
   return { fromMs: step.atMs, untilMs: step.atMs + Math.max(step.forMs, 60), kind: 'fault', label }
 }
 
-function markOf(event: TimedEvent): Mark {
-  if (event.what === 'message') return { atMs: event.atMs, kind: 'delivery', title: `${event.channel} ${event.number}` }
-  return {
-    atMs: event.atMs,
-    kind: event.isRecovered ? 'recovered' : 'gap',
-    title: event.isRecovered ? 'recovered' : 'gap told',
+function markOf(event: TimedEvent): Mark[] {
+  const { atMs } = event
+  switch (event.what) {
+    case 'message':
+      return [{ atMs, kind: 'delivery', title: `${event.channel} ${event.number}` }]
+    case 'told':
+      return [
+        event.isRecovered ? { atMs, kind: 'recovered', title: 'recovered' } : { atMs, kind: 'gap', title: 'gap told' },
+      ]
+    case 'back':
+      return []
   }
 }
 

@@ -1,7 +1,6 @@
 import { WebMQClient } from 'webmq-client'
-import { WebSocket } from 'ws'
 import { webmqServer } from '../playing/node.js'
-import { numberIn, post, type System } from './system.js'
+import { numberIn, post, type System, webSocketThrough } from './system.js'
 
 const HISTORY = '#=100000'
 
@@ -11,12 +10,13 @@ export const webmq: System = {
   nodeProgram: ({ port, redisUrl, namespace }) =>
     webmqServer(port, [
       ...['--threads', '1', '--log-level', 'warn', '--drain-timeout', '1s'],
-      ...['--broker', redisUrl, '--broker-namespace', namespace, '--history', HISTORY],
+      ...(redisUrl === undefined ? [] : ['--broker', redisUrl, '--broker-namespace', namespace]),
+      ...['--history', HISTORY],
     ]),
   publish: (origin, { channel, number }) =>
     post(`${origin}/api/publish`, { key: channel, payload: { number } }, () => true),
-  listen: async (port, channels, heard) => {
-    const client = new WebMQClient({ url: `ws://127.0.0.1:${port}/ws`, WebSocket })
+  listen: async (port, channels, heard, agent) => {
+    const client = new WebMQClient({ url: `ws://127.0.0.1:${port}/ws`, WebSocket: webSocketThrough(agent) })
     const subscriptions = channels.map((channel) =>
       client.listen(channel, (payload) => heard({ what: 'message', channel, number: numberIn(payload) })),
     )

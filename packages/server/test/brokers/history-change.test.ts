@@ -37,6 +37,8 @@ class Fleet {
   readonly #listeners = new Map<ProtocolClient, string>()
   readonly #options: Readonly<Record<string, ServerOptions>>
   readonly #nodes = new Map<string, ApiServer>()
+  /** What all nodes have said of their broker. */
+  readonly #logs: ApiServer['log'][] = []
   #count = 0
   readonly #ends: (() => unknown)[] = []
   #isOver = false
@@ -56,6 +58,7 @@ class Fleet {
     const node = await ApiServer.start({ ...this.#options[name], apiKeys: [], history: [...history] })
     this.#ends.push(() => node.server.stop({ drainMs: 0 }))
     this.#nodes.set(name, node)
+    this.#logs.push(node.log)
   }
 
   async stopAll(): Promise<void> {
@@ -121,6 +124,14 @@ class Fleet {
       for (const node of this.#nodes.values()) void this.#publish(node)
       await setTimeout(PUBLISH_EVERY_MS)
     }
+  }
+
+  /** Lines of nodes about a broker that they have lost: here it runs all the time. */
+  get lossLines(): readonly string[] {
+    const lines = this.#logs.flatMap((log) => log.lines.map(({ message, fields }) => ({ message, ...fields })))
+    return lines
+      .filter(({ message }) => /^the broker (is lost|comes and goes)/.test(message ?? ''))
+      .map((line) => JSON.stringify(line))
   }
 
   endPublishing(): void {
@@ -235,6 +246,7 @@ describe.each<Kind>(['redis', 'redis cluster', 'nats', 'rabbitmq', 'mesh'])(
           expect(texts).toHaveLength(new Set(texts).size)
         }
         for (const each of NAMES) expect(fleet.node(each).server.stats().cluster.otherLogCount).toBe(0)
+        if (kind !== 'mesh') expect(fleet.lossLines).toEqual([])
         // They come back to a node that never saw one with other rules.
         for (const listener of [stays, leaves])
           await vi.waitFor(async () => expect(await fleet.silentlyLostBy(listener, 'c')).toEqual([]), TOLD)
@@ -281,6 +293,7 @@ describe.each<Exclude<Kind, 'mesh'>>(['redis', 'redis cluster', 'nats', 'rabbitm
         }
         // Of nodes that start together over RabbitMQ, one may begin the log once more, and another one mark it too late.
         expect((await fleet.isRecovered('u.1')) || (await fleet.isRecovered('u.1'))).toBe(true)
+        expect(fleet.lossLines).toEqual([])
       },
     )
 

@@ -317,3 +317,16 @@ describe('webmq-server config', () => {
     expect(stderr).toContain('warning: jwt.secret has fewer than 32 bytes')
   })
 })
+
+// Symptom: MaxListenersExceededWarning in tests of commands. Cause: each server of a process listened to signals and bugs once more.
+it('leaves no more listeners on the process, however many servers it starts', async () => {
+  const countsAfterStart = async () => {
+    const { stderr } = await runInProcess(['--port', '0', '--audit-log', '/nowhere/audit.log'])
+    expect(stderr).toContain('auditLog')
+    return Object.fromEntries(process.eventNames().map((name) => [name, process.listenerCount(name)]))
+  }
+  // The first ones make what the process keeps: its way to standard error.
+  await countsAfterStart()
+  const twice = await countsAfterStart()
+  expect(await countsAfterStart()).toEqual(twice)
+})

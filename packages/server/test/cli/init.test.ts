@@ -148,6 +148,129 @@ const OF_BROKER: Readonly<Record<string, readonly Mistake[]>> = {
       to: '',
     },
   ],
+  rabbitmq: [
+    {
+      name: 'each side of a broken network for itself',
+      check: 'persistence',
+      file: 'rabbitmq.conf',
+      from: 'pause_minority',
+      to: 'ignore',
+    },
+    { name: 'two servers', check: 'persistence', file: 'rabbitmq.conf', from: /^.*nodes\.3 = .*\n/m, to: '' },
+    {
+      name: 'a full disk',
+      check: 'persistence',
+      file: 'rabbitmq.conf',
+      from: /(disk_free_limit.absolute =).*/,
+      to: '$1 50MB',
+    },
+    { name: 'all memory', check: 'persistence', file: 'rabbitmq.conf', from: /^vm_memory.*\n/m, to: '' },
+    { name: 'one address', check: 'persistence', file: 'secrets/broker', from: /(@[^,]+),.*/, to: '$1' },
+    {
+      name: 'guest',
+      check: 'broker access',
+      file: 'secrets/rabbitmq-access.conf',
+      from: 'default_user = webmq',
+      to: 'default_user = guest',
+    },
+    {
+      name: 'a short password',
+      check: 'broker access',
+      file: 'secrets/rabbitmq-access.conf',
+      from: /default_pass = .*/,
+      to: 'default_pass = secret',
+    },
+    { name: 'a cookie to guess', check: 'broker access', file: 'secrets/erlang-cookie', from: /.+/, to: 'cookie' },
+    { name: 'everybody reads the cookie', check: 'secrets', file: 'secrets/erlang-cookie', mode: 0o644 },
+    {
+      name: 'nodes administrate',
+      check: 'broker access',
+      file: 'rabbitmq.conf',
+      from: 'administrator = false',
+      to: 'administrator = true',
+    },
+    {
+      name: 'nodes delete the queues of others',
+      check: 'broker access',
+      file: 'rabbitmq.conf',
+      from: 'configure = ^webmq',
+      to: 'configure = .*',
+    },
+    {
+      name: 'no metrics of the broker',
+      check: 'alerts',
+      file: 'enabled_plugins',
+      from: /\[.*\]/,
+      to: '[rabbitmq_management]',
+    },
+    {
+      name: 'the password in the file',
+      check: 'secrets',
+      file: 'rabbitmq.conf',
+      from: /^# The broker/,
+      to: '# PASSWORD',
+    },
+  ],
+}
+
+/** Of a broker on one kind. */
+const OF_BOTH: Readonly<Record<string, readonly Mistake[]>> = {
+  'compose-rabbitmq': [
+    {
+      name: 'alerts of the broker that are not loaded',
+      check: 'alerts',
+      file: 'prometheus/prometheus.yml',
+      from: '- rabbitmq.rules.yml',
+      to: '',
+    },
+    {
+      name: 'a server that Prometheus does not watch',
+      check: 'alerts',
+      file: 'prometheus/prometheus.yml',
+      from: ', "broker-3:15692"',
+      to: '',
+    },
+  ],
+  'helm-rabbitmq': [
+    {
+      name: 'no alerts of the broker',
+      check: 'alerts',
+      file: 'kustomization.yaml',
+      from: '  - broker-alerts.yaml\n',
+      to: '',
+    },
+    { name: 'one server', check: 'persistence', file: 'broker.yaml', from: 'replicas: 3', to: 'replicas: 1' },
+  ],
+  'systemd-rabbitmq': [
+    {
+      name: 'a server for the whole network',
+      check: 'broker access',
+      file: 'rabbitmq/server-2.conf',
+      from: 'listeners.tcp.1 = 127.0.0.1:5682',
+      to: 'listeners.tcp.1 = 5682',
+    },
+    {
+      name: 'cookies of the whole network',
+      check: 'broker access',
+      file: 'systemd/webmq-broker@.service',
+      from: /^.*inet_dist.*$/m,
+      to: '',
+    },
+    {
+      name: 'nodes before the cluster is whole',
+      check: 'persistence',
+      file: 'systemd/webmq-broker@.service',
+      from: /^ExecStartPost.*$/m,
+      to: '',
+    },
+    {
+      name: 'a server that Prometheus does not watch',
+      check: 'alerts',
+      file: 'prometheus/prometheus.yml',
+      from: ', "127.0.0.1:15693"',
+      to: '',
+    },
+  ],
 }
 
 /** One line each, as a tired operator would change it. */
@@ -282,7 +405,13 @@ const OF_KIND: Readonly<Record<string, readonly Mistake[]>> = {
 
 const FOLDERS = Object.entries(OF_KIND).flatMap(([kind, own]) =>
   Object.entries(OF_BROKER).map(
-    ([broker, ofBroker]) => [`${kind}-${broker}`, kind, broker, [...MISTAKES, ...own, ...ofBroker]] as const,
+    ([broker, ofBroker]) =>
+      [
+        `${kind}-${broker}`,
+        kind,
+        broker,
+        [...MISTAKES, ...own, ...ofBroker, ...(OF_BOTH[`${kind}-${broker}`] ?? [])],
+      ] as const,
   ),
 )
 
@@ -324,22 +453,33 @@ describe.each(FOLDERS)('doctor --production, the folder %s', (name, kind, broker
   })
 })
 
+const HOSTS = String.raw`[\w.-]+:\d+(?:,[\w.-]+:\d+){2}`
+const ADDRESSES: Readonly<Record<string, RegExp>> = {
+  redis: /^redis:\/\/:\S{43}@[\w.-]+:6379$/,
+  nats: new RegExp(String.raw`^nats://webmq:\S{43}@${HOSTS}\?replicas=3$`),
+  rabbitmq: new RegExp(String.raw`^amqp://webmq:\S{43}@${HOSTS}$`),
+}
+
 describe('the kinds of installations', () => {
-  it('give their nodes the same values, but for addresses and secrets', async () => {
-    const values = []
-    for (const kind of Object.keys(OF_KIND)) {
-      await init(kind, `same-${kind}`)
-      const { options, defect } = readFolder(join(base, `same-${kind}`))
-      expect(defect).toBeUndefined()
-      const { host, port, adminHost, adminPort, broker, jwt, apiKeys, ...same } = options ?? fail(kind)
-      expect({ adminPort, apiKeys: apiKeys.length }, kind).toEqual({ adminPort: expect.any(Number), apiKeys: 1 })
-      expect([host, port, adminHost, broker].join(' '), kind).toMatch(/^\S+ \d+ \S+ redis:\/\/:\S{43}@[\w.-]+:6379$/)
-      values.push({ ...same, jwt: { ...jwt, secret: '' } })
-    }
-    const [one, ...others] = values
-    expect(one).toMatchObject({ maxConnections: 10_000, jwt: { requireExp: true, audience: HOST } })
-    for (const other of others) expect(other).toEqual(one)
-  })
+  it.each(Object.keys(OF_BROKER))(
+    'give their nodes the same values with %s, but for addresses and secrets',
+    async (name) => {
+      const values = []
+      for (const kind of Object.keys(OF_KIND)) {
+        await init(kind, `same-${kind}-${name}`, '--broker', name)
+        const { options, defect } = readFolder(join(base, `same-${kind}-${name}`))
+        expect(defect).toBeUndefined()
+        const { host, port, adminHost, adminPort, broker, jwt, apiKeys, ...same } = options ?? fail(kind)
+        expect({ adminPort, apiKeys: apiKeys.length }, kind).toEqual({ adminPort: expect.any(Number), apiKeys: 1 })
+        expect([host, port, adminHost].join(' '), kind).toMatch(/^\S+ \d+ \S+$/)
+        expect(broker, kind).toMatch(ADDRESSES[name] ?? fail(name))
+        values.push({ ...same, jwt: { ...jwt, secret: '' } })
+      }
+      const [one, ...others] = values
+      expect(one).toMatchObject({ maxConnections: 10_000, jwt: { requireExp: true, audience: HOST } })
+      for (const other of others) expect(other).toEqual(one)
+    },
+  )
 })
 
 function fail(what: string): never {

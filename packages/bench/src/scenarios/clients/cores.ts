@@ -2,7 +2,7 @@ import { formatCount } from '../../report/format.js'
 import type { CoresUsed } from '../../results/clients-report.js'
 
 /** Above this share of busy cores whatever is ready to run waits for one. */
-const FULL_RATIO = 0.9
+export const FULL_RATIO = 0.9
 const LEAST_SHOWN = 0.005
 
 /** Processor seconds within the window. */

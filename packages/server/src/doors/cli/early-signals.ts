@@ -23,7 +23,8 @@ function listen(signal: StopSignal): void {
  */
 export function catchSignals(): void {
   early ??= []
-  for (const signal of SIGNALS) process.on(signal, listen)
+  // A process may have several commands in turn.
+  for (const signal of SIGNALS) process.off(signal, listen).on(signal, listen)
 }
 
 /** The first of each kind. Whoever asks again to stop does not wait for the command. */

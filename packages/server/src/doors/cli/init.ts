@@ -18,7 +18,7 @@ export function initCommand(terminal: Terminal): Command {
     .argument('<kind>', 'compose, systemd or helm.')
     .argument('[folder]', 'Where to write it.', 'webmq')
     .requiredOption('--host <name>', 'Name under which browsers reach the server.')
-    .addOption(new Option('--broker <name>', 'Broker between the nodes: redis or nats.').default('redis'))
+    .addOption(new Option('--broker <name>', 'Broker between the nodes: redis, nats or rabbitmq.').default('redis'))
     .option('--origin <origin>', 'Pages that may connect. (may be repeated, default: https:// and the host)', collect)
     .option(
       '--cert <file>',

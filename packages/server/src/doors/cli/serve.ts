@@ -48,11 +48,7 @@ export async function serve(
   await reload.loadHooks()
   const resolved = reload.resolved
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
-  // After a bug the state is unknown, so the process ends; the supervisor starts another.
-  process.on('uncaughtException', (err, origin) => {
-    logger.fatal({ err, origin }, 'the server ends because of a bug')
-    process.exit(EXIT.FAILED)
-  })
+  using _bugs = endByBug(logger)
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved), ...exposed()]) logger.warn(warning)
 
   await using _traces = await sendTraces(terminal.env, logger)
@@ -95,6 +91,20 @@ function httpUrlOf({ host, port }: TransportAddress): string {
 }
 
 const ignore = (): undefined => undefined
+
+/** After a bug the state is unknown, so the process ends; the supervisor starts another. */
+function endByBug(logger: Logger): Disposable {
+  const end = (err: unknown, origin: string) => {
+    logger.fatal({ err, origin }, 'the server ends because of a bug')
+    process.exit(EXIT.FAILED)
+  }
+  process.on('uncaughtException', end)
+  return {
+    [Symbol.dispose]() {
+      process.off('uncaughtException', end)
+    },
+  }
+}
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
 async function stop(server: WebMQServer, times: { drainMs: number; delayMs: number }, logger: Logger): Promise<number> {

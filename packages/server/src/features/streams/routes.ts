@@ -40,7 +40,7 @@ export function streamRoutes(
       if (query.key !== undefined && query.key !== body.key)
         throw new WebMQError('E_KEY_INVALID', { detail: 'the query and the body name different keys' })
       if (query.meta !== undefined)
-        throw new WebMQError('E_REQUEST_INVALID', { detail: 'meta is the payload of start' })
+        throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'meta is the payload of start' })
       const { key, stream, kind } = body
       const written = await streams.write(context.node.authorOf(call.caller), writeOf(body), 'base64' in body)
       if (kind === 'start' && (await isStoppable(context, call, key))) await stops.answer(key, stream)

@@ -56,6 +56,19 @@ describe('LineWriter', () => {
     expect(readFileSync(file, 'utf8')).toBe(Array.from({ length: 1_000 }, (_, index) => lineOf(index)).join(''))
   })
 
+  // Symptom: a process that ended with lines that nobody took had lost none of them. Cause: the last writes were not counted.
+  it('counts what the last writes of a process have lost', async () => {
+    const [{ file, read }, counts] = [pipe(), noLines()]
+    const writer = writerTo(file)
+    for (let index = 0; index < 1_000; index++) writer.write(lineOf(index), counts)
+    expect(await writer.flush(100)).toBe(false)
+    expect(writer.flushSync(10)).toBe(counts.droppedCount)
+    expect(counts.droppedCount).toBeGreaterThan(900)
+    expect(counts.writtenCount + counts.droppedCount).toBe(1_000)
+    expect(counts.waitingBytes).toBe(0)
+    expect(read().split('\n').length - 1).toBeLessThanOrEqual(counts.writtenCount)
+  })
+
   it('keeps lines for a slow reader, drops those beyond 4 MiB, and goes on in the middle of a line', async () => {
     const [{ file, read }, counts] = [pipe(), noLines()]
     const writer = writerTo(file)

@@ -114,8 +114,8 @@ export class LineWriter {
     if (descriptor > 2) close(descriptor, this.#report)
   }
 
-  /** Without the event loop, when the process ends. What a thread is writing is left to it. */
-  flushSync(limitMs: number): void {
+  /** Without the event loop, when the process ends. What a thread is writing is left to it. @returns lines that are lost. */
+  flushSync(limitMs: number): number {
     const endMs = performance.now() + limitMs
     if (this.#isBusy) sleep(EXIT_LOOK_MS)
     const further = this.#lines.slice(this.#batchCount).map((line) => line.bytes)
@@ -124,10 +124,17 @@ export class LineWriter {
       try {
         bytes = bytes.subarray(writeSync(this.#descriptor, bytes))
       } catch (error) {
-        if (codeOf(error) !== 'EAGAIN' || performance.now() > endMs) return
+        if (codeOf(error) !== 'EAGAIN' || performance.now() > endMs) break
         sleep(EXIT_LOOK_MS)
       }
     }
+    const ended = this.#lines.splice(this.#isBusy ? this.#batchCount : 0)
+    let lostCount = 0
+    for (let left = bytes.length; left > 0; lostCount++) left -= ended.at(-1 - lostCount)?.bytes.length ?? left
+    this.#settle(ended.splice(ended.length - lostCount), 'droppedCount')
+    this.#settle(ended, 'writtenCount')
+    if (!this.#isBusy) this.#end(0, 'writtenCount')
+    return lostCount
   }
 
   readonly #advance = (): void => {
@@ -195,13 +202,17 @@ export class LineWriter {
 
   /** The first lines do not wait any more. */
   #end(count: number, outcome: 'writtenCount' | 'droppedCount'): void {
-    for (const { bytes, counts } of this.#lines.splice(0, count)) {
+    this.#settle(this.#lines.splice(0, count), outcome)
+    this.#batchCount = 0
+    this.#batch = Buffer.alloc(0)
+  }
+
+  #settle(lines: readonly Line[], outcome: 'writtenCount' | 'droppedCount'): void {
+    for (const { bytes, counts } of lines) {
       counts[outcome]++
       counts.waitingBytes -= bytes.length
       this.#waitingBytes -= bytes.length
     }
-    this.#batchCount = 0
-    this.#batch = Buffer.alloc(0)
   }
 
   readonly #report = (error: unknown): void => {
@@ -233,7 +244,14 @@ function nonBlocking(descriptor: 1 | 2): number {
 }
 
 function flushAll(): void {
-  for (const writer of writers) writer.flushSync(EXIT_FLUSH_MS)
+  let lostCount = 0
+  for (const writer of writers) lostCount += writer.flushSync(EXIT_FLUSH_MS)
+  if (lostCount === 0) return
+  try {
+    writeSync(2, `error: the last ${lostCount} lines of its logs were lost\n`)
+  } catch {
+    // Standard error is what takes nothing.
+  }
 }
 
 const CELL = new Int32Array(new SharedArrayBuffer(4))

@@ -24,6 +24,9 @@ export interface Position {
   readonly fingerprint: number
 }
 
+/** Why a link ends although the broker is there: its log begins another epoch, or has to be read again. */
+export class LogRestart extends Error {}
+
 /** What a broker can do; each flag is asserted by the conformance suite. */
 export interface BrokerCapabilities {
   /** Keeps messages of logged keys for `read`. */

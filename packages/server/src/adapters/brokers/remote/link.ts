@@ -113,7 +113,7 @@ export interface LinkEvents {
   malformed(detail: string, pattern?: string): void
   /** A message was dropped: nobody asked for it, or it also comes from the log. */
   surplus(): void
-  /** The link no longer reaches the broker. Reported once; `destroy` is called next. */
+  /** The link no longer reaches the broker, or its log: then the cause is a `LogRestart`. Reported once; `destroy` is called next. */
   lost(cause: Error): void
 }
 

@@ -1,4 +1,5 @@
 import { deferred } from '../../../kernel/base/deferred.js'
+import { LogRestart } from '../../../kernel/ports/broker.js'
 import type { LogPlace, SharedLog } from '../../../kernel/ports/shared-log.js'
 import type { HistoryLog } from '../log/history-log.js'
 import type { LinkLog } from './link.js'
@@ -43,8 +44,10 @@ export class MarkedLog implements SharedLog {
     this.#mustBegin = !isKnown
     this.#reopened = deferred()
     const { promise } = this.#reopened
-    const why = isKnown ? 'another node may have begun it anew' : 'no node is left that knows which keys were logged'
-    this.#replaceLink(new Error(`the log is opened again: ${why}`))
+    const why = isKnown
+      ? 'another node may have begun it anew'
+      : 'nodes had other rules, and none is left that knows what it lacks'
+    this.#replaceLink(new LogRestart(`the log is opened again (rules-differ): ${why}`))
     await promise
   }
 
@@ -80,7 +83,8 @@ export class MarkedLog implements SharedLog {
     if (this.#mustBegin) {
       if (!this.isMarked) await link.begin()
       // Another node has begun the log since this link has followed it: the next one follows that epoch.
-      else if (((await link.end())?.epoch ?? log.epoch) !== log.epoch) throw new Error('another node has begun the log')
+      else if (((await link.end())?.epoch ?? log.epoch) !== log.epoch)
+        throw new LogRestart('another node has begun the log')
       this.start()
     }
     this.#reopened.resolve()

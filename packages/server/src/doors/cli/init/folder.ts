@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { codeOf } from '../../../kernel/base/reason.js'
 import { note, type Terminal } from '../terminal.js'
+import type { BrokerName } from './brokers.js'
 import type { Kind, Values } from './kinds.js'
 import { type InitFlags, type Installation, installationOf } from './values.js'
 
@@ -24,6 +25,14 @@ const LAYERS: Readonly<Record<Kind, readonly string[]>> = {
   systemd: ['all', 'machines', 'systemd'],
   compose: ['all', 'machines', 'image', 'compose'],
   helm: ['all', 'image', 'helm'],
+}
+
+/** The same, for one broker: its own rules where Prometheus is ours. */
+const OF_DEPLOY_FOR: Readonly<
+  Partial<Record<`${Kind}-${BrokerName}`, readonly (readonly [to: string, from: string])[]>>
+> = {
+  'systemd-rabbitmq': [['prometheus/rabbitmq.rules.yml', 'prometheus/rabbitmq.rules.yml']],
+  'compose-rabbitmq': [['prometheus/rabbitmq.rules.yml', 'prometheus/rabbitmq.rules.yml']],
 }
 
 /** What installations have of `deploy/` of the repository, as it is there: in the package a copy, made by the build. */
@@ -92,7 +101,8 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
 /** The texts of an installation by their paths, without its secrets. */
 function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, string> {
   const files = new Map<string, string>()
-  const rules = { RULES: indented(readFileSync(path.join(DEPLOY, 'prometheus/webmq.rules.yml'), 'utf8')) }
+  const rulesOf = (name: string) => indented(readFileSync(path.join(DEPLOY, `prometheus/${name}.rules.yml`), 'utf8'))
+  const rules = { RULES: rulesOf('webmq'), RABBITMQ_RULES: rulesOf('rabbitmq') }
   for (const layer of LAYERS[kind].flatMap((name) => [name, `${name}-${broker}`])) {
     const root = path.join(TEMPLATES, layer)
     for (const name of existsSync(root) ? filesIn(root) : []) {
@@ -102,7 +112,7 @@ function filesOf({ kind, broker, values }: Installation): ReadonlyMap<string, st
       )
     }
   }
-  for (const [to, from] of OF_DEPLOY[kind]) {
+  for (const [to, from] of [...OF_DEPLOY[kind], ...(OF_DEPLOY_FOR[`${kind}-${broker}`] ?? [])]) {
     const root = path.join(DEPLOY, from)
     for (const name of statSync(root).isFile() ? [''] : filesIn(root))
       files.set(path.join(to, name), readFileSync(path.join(root, name), 'utf8'))

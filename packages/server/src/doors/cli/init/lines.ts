@@ -16,6 +16,16 @@ const WHY_SAMPLED = 'A hundredth of the traces of publishes: all of them would c
 const NO_TRACES = 'Traces: webmq-server init --traces URL, of a collector that takes OTLP over HTTP.'
 const NO_ALERTS = '# Nobody is told yet: webmq-server init --alerts URL, or a receiver of Alertmanager here.'
 
+/** A word of a unit of systemd: within quotes, and `%` is a specifier there. */
+const wordOfUnit = (text: string) => `"${text.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`
+
+/** The same in a command, which takes variables. */
+export const wordOfCommand = (text: string) =>
+  /^[\w./+-]+$/.test(text) ? text : wordOfUnit(text).replaceAll('$', '$$$$')
+
+/** A string of YAML, for Compose and for variables of Kubernetes: both put variables for `$`. */
+const textOfVariable = (text: string) => JSON.stringify(text).replaceAll('$', '$$$$')
+
 export function linesOf(kind: Kind, given: Given): Values {
   return { ...(kind === 'helm' ? {} : TLS_OF_CADDY(given)), ...OF_KIND[kind](given) }
 }
@@ -45,7 +55,7 @@ const OF_KIND: Readonly<Record<Kind, (given: Given) => Values>> = {
     TLS_CREDENTIALS: given.hasCertificate
       ? 'LoadCredential=tls.crt:@FOLDER@/secrets/tls.crt\nLoadCredential=tls.key:@FOLDER@/secrets/tls.key'
       : '# Caddy obtains its certificate itself: no file to load.',
-    TRACES: traces(given, '', (pairs) => `Environment=${pairs.map((pair) => pair.join('=')).join(' ')}`),
+    TRACES: traces(given, '', (pairs) => `Environment=${pairs.map((pair) => wordOfUnit(pair.join('='))).join(' ')}`),
     RECEIVER: receiver(given),
   }),
   compose: (given) => ({
@@ -54,7 +64,7 @@ const OF_KIND: Readonly<Record<Kind, (given: Given) => Values>> = {
       ? '  tls.crt: { file: ./secrets/tls.crt }\n  tls.key: { file: ./secrets/tls.key }'
       : '  # Caddy obtains its certificate itself: no file to mount.',
     TRACES: traces(given, '    ', (pairs) =>
-      pairs.map(([name, value]) => `    ${name}: ${JSON.stringify(value)}`).join('\n'),
+      pairs.map(([name, value]) => `    ${name}: ${textOfVariable(value)}`).join('\n'),
     ),
     RECEIVER: receiver(given),
   }),
@@ -67,7 +77,7 @@ const OF_KIND: Readonly<Record<Kind, (given: Given) => Values>> = {
       : '  annotations:\n    # cert-manager obtains the certificate and renews it.\n    cert-manager.io/cluster-issuer: letsencrypt',
     CERT_MANAGER: given.hasCertificate ? '' : ', cert-manager with a ClusterIssuer named letsencrypt',
     TRACES: traces(given, '  ', (pairs) =>
-      pairs.map(([name, value]) => `  - { name: ${name}, value: ${JSON.stringify(value)} }`).join('\n'),
+      pairs.map(([name, value]) => `  - { name: ${name}, value: ${textOfVariable(value)} }`).join('\n'),
     ),
     RECEIVER:
       given.alerts === undefined

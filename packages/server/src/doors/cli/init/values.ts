@@ -9,7 +9,7 @@ import { readTextFile } from '../option-sources.js'
 import { INSTALL as INSTALL_OF_TRACES } from '../send-traces.js'
 import { BROKER_SPECS, BROKERS, type BrokerName } from './brokers.js'
 import { KINDS, type Kind, type Values } from './kinds.js'
-import { linesOf } from './lines.js'
+import { linesOf, wordOfCommand } from './lines.js'
 
 export interface InitFlags {
   readonly host: string
@@ -43,12 +43,14 @@ const PLACES: Readonly<Record<Kind, Values>> = {
   systemd: {
     NODES: '127.0.0.1:8081 127.0.0.1:8082 127.0.0.1:8083',
     NODE_METRICS: '"127.0.0.1:9101", "127.0.0.1:9102", "127.0.0.1:9103"',
+    RABBITMQ_METRICS: '"127.0.0.1:15691", "127.0.0.1:15692", "127.0.0.1:15693"',
     PROMETHEUS: '127.0.0.1:9090',
     ALERTMANAGER: '127.0.0.1:9093',
   },
   compose: {
     NODES: 'node-1:8080 node-2:8080 node-3:8080',
     NODE_METRICS: '"node-1:9090", "node-2:9090", "node-3:9090"',
+    RABBITMQ_METRICS: '"broker-1:15692", "broker-2:15692", "broker-3:15692"',
     PROMETHEUS: 'prometheus:9090',
     ALERTMANAGER: 'alertmanager:9093',
   },
@@ -77,7 +79,7 @@ export function installationOf(
   const alerts = urlOf('--alerts', flags.alerts)
   const traces = urlOf('--traces', flags.traces)
   const secret = (name: string) => kept(name, folder)?.trim() ?? randomBytes(SECRET_BYTES).toString('base64url')
-  const password = secret('broker-password')
+  const password = checkedPassword(secret('broker-password'))
   const prefix = env.npm_config_global_prefix || path.resolve(process.execPath, '../..')
   return {
     kind,
@@ -91,20 +93,26 @@ export function installationOf(
       DOCS_URL,
       BROKER: broker,
       BROKER_TITLE: spec.title,
-      NODE: process.execPath,
-      PACKAGE: `${prefix}/lib/node_modules/webmq-server`,
+      COMMAND: [process.execPath, `${prefix}/lib/node_modules/webmq-server/bin/webmq-server.js`]
+        .map(wordOfCommand)
+        .join(' '),
       ORIGINS: JSON.stringify(origins),
-      IMAGE: flags.image ?? 'webmq-server',
+      IMAGE: checkedImage(flags.image ?? 'webmq-server'),
       TRACES_INSTALL: INSTALL_OF_TRACES,
       USER: ownerOf(),
       ...spec.values,
+      BROKER_SERVERS: (spec.servers?.(kind) ?? [])
+        .map((server, index) => `cluster_formation.classic_config.nodes.${index + 1} = ${server}`)
+        .join('\n'),
       ...linesOf(kind, { hasCertificate: certificate !== undefined, alerts, traces }),
     },
     secrets: new Map([
       ['broker-password', password],
       ['broker', spec.address(password, kind)],
       ...spec.secrets(password, kind),
-      ...['jwt-secret', 'api-key', 'grafana-password'].map((name) => [name, secret(name)] as const),
+      ...[...(spec.ownSecrets ?? []), 'jwt-secret', 'api-key', 'grafana-password'].map(
+        (name) => [name, secret(name)] as const,
+      ),
       ...(certificate ?? []),
     ]),
   }
@@ -125,6 +133,20 @@ function checkedHost(text: string): string {
       ? '; certificates are for names'
       : ''
   throw invalidOption(`--host: ${JSON.stringify(text)} is not a host name, such as chat.example.org${hint}`)
+}
+
+/** It stands in YAML, and in a command of the README. */
+function checkedImage(image: string): string {
+  if (/^\w[\w.-]*(:\d+)?(\/\w[\w.-]*)*$/.test(image)) return image
+  throw invalidOption(
+    `--image: ${JSON.stringify(image)} is not the name of an image, such as registry.example.org/webmq`,
+  )
+}
+
+/** It stands in a URL and in files of brokers, each with other quotes. The one that `init` makes needs none. */
+function checkedPassword(text: string): string {
+  if (/^[\w.~-]+$/.test(text)) return text
+  throw invalidOption('secrets/broker-password: a password here is of letters, digits and . _ ~ -')
 }
 
 /** Units name the folder, so its path needs no quotes there, and services must see it. */
@@ -159,7 +181,8 @@ function certificateOf({ cert, key }: InitFlags): readonly (readonly [string, st
 function urlOf(flag: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return text
+  // What no URL has by itself, a space or a quote, would end it in the files.
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return /^[!#-[\]-~]+$/.test(text) ? text : url.href
   throw invalidOption(`${flag}: ${JSON.stringify(text)} is not a URL with http:// or https://`)
 }
 

@@ -17,7 +17,7 @@ export const STREAM_ROUTES = {
       'stopped it, or it was refused. A body of JSON is one message of a stream; a retry is found to be a duplicate.',
     parameters: {
       key: optional(KEY),
-      meta: optional(text({ maxLength: MAX_META_CHARS, description: 'JSON that readers get with the stream.' })),
+      meta: optional(text({ maxLength: MAX_META_CHARS, description: 'JSON that readers get with a whole stream.' })),
     },
     body: {
       shape: STREAM_WRITE,

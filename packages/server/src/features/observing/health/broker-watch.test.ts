@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { recordingLogger } from '../../../../test/fake-server.js'
+import { LogRestart } from '../../../kernel/ports/broker.js'
 import type { BrokerStats } from '../../../kernel/ports/broker-stats.js'
 import { type BrokerChange, BrokerWatch } from './broker-watch.js'
 
@@ -55,6 +56,52 @@ describe('BrokerWatch', () => {
     expect(lines[1]?.fields).toEqual({ ...where, reason: '***: ECONNRESET' })
     expect(lines[2]?.fields).toEqual({ ...where, awayMs: 1_500, waitingPublishes: 12 })
     expect(watch.lastAwayMs).toBe(1_500)
+  })
+
+  // Symptom: after other rules of the log the operator read "the broker is lost", and "comes and goes". Cause: the link is made
+  // anew for another epoch of the log, and the watch saw a lost link.
+  it('says that the log is opened again, and not that the broker is lost', () => {
+    const { watch, lines, told } = watched()
+    watch.change('up')
+    watch.change('down', new LogRestart('the log is opened again (rules-differ)'))
+    watch.change('up')
+    expect(told().slice(1)).toEqual([
+      'warn the log of the broker is opened again; publishes wait',
+      'info the log of the broker goes on',
+    ])
+    expect(lines[1]?.fields).toMatchObject({ reason: 'the log is opened again (rules-differ)' })
+    watch.change('down', new LogRestart('another epoch of the log has begun'))
+    watch.change('up')
+    vi.advanceTimersByTime(10_000)
+    expect(told().slice(3)).toEqual(['warn the log of the broker was opened again'])
+  })
+
+  it('says that the broker is lost when it is not reached again after its log began anew', () => {
+    const { watch, told } = watched()
+    watch.change('up')
+    watch.change('down', new LogRestart('another epoch of the log has begun'))
+    vi.advanceTimersByTime(10_000)
+    watch.change('down', new Error('ECONNREFUSED'))
+    watch.change('down', new Error('ECONNREFUSED'))
+    watch.change('up')
+    expect(told().slice(1)).toEqual([
+      'warn the log of the broker is opened again; publishes wait',
+      'warn the broker is lost; publishes wait',
+      'info the broker is back',
+    ])
+  })
+
+  it('says that the broker comes and goes when at least one loss was of the broker', () => {
+    const { watch, told } = watched()
+    watch.change('up')
+    watch.change('down', new Error('ECONNRESET'))
+    watch.change('up')
+    for (const cause of [new LogRestart('another epoch'), new Error('ECONNRESET')]) {
+      watch.change('down', cause)
+      watch.change('up')
+    }
+    vi.advanceTimersByTime(10_000)
+    expect(told().at(-1)).toBe('warn the broker comes and goes')
   })
 
   it('says once per loss that the broker refuses a node that it took before', () => {

@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { defined } from '../../../kernel/base/defined.js'
 import type { Logger } from '../../../kernel/base/logger.js'
-import type { Broker, BrokerStatus } from '../../../kernel/ports/broker.js'
+import { type Broker, type BrokerStatus, LogRestart } from '../../../kernel/ports/broker.js'
 
 export interface BrokerReport {
   readonly name: string
@@ -52,9 +52,12 @@ export class BrokerWatch {
   #isStopped = false
   /** Whether the current loss was logged. */
   #isLossLogged = false
+  /** The broker is there in the current loss: its log is opened again. */
+  #isLogRestart = false
   /** Whether it was logged that the broker refuses this node, in the current loss. */
   #isRefusalLogged = false
   #unloggedLossCount = 0
+  #unloggedRestartCount = 0
   #quietUntilMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
@@ -80,8 +83,11 @@ export class BrokerWatch {
     if (this.#isStopped) return
     this.#reason = status === 'up' || cause === undefined ? undefined : this.#context.hideSecrets(cause.message)
     this.#tellOfRefusal(cause)
+    const wasLogRestart = this.#isLogRestart
+    if (status !== 'up') this.#isLogRestart = cause instanceof LogRestart
     if (status === previous) {
       this.#tellOfFirstAttempt()
+      if (wasLogRestart && !this.#isLogRestart) this.#becomeAway()
       return
     }
     this.status = status
@@ -132,7 +138,10 @@ export class BrokerWatch {
     if (!this.#isLossLogged) return
     this.#isLossLogged = false
     const { pendingCount } = broker.stats()
-    logger.info({ ...this.#fields(), awayMs: Math.round(awayMs), waitingPublishes: pendingCount }, 'the broker is back')
+    logger.info(
+      { ...this.#fields(), awayMs: Math.round(awayMs), waitingPublishes: pendingCount },
+      this.#isLogRestart ? 'the log of the broker goes on' : 'the broker is back',
+    )
   }
 
   #becomeAway(): void {
@@ -142,12 +151,14 @@ export class BrokerWatch {
     if (nowMs >= this.#quietUntilMs) this.#logLoss(nowMs)
     else {
       this.#unloggedLossCount++
+      if (this.#isLogRestart) this.#unloggedRestartCount++
       this.#timer ??= setTimeout(() => this.#logMoreLosses(), this.#quietUntilMs - nowMs).unref()
     }
   }
 
   #logLoss(nowMs: number): void {
-    const what = this.status === 'down' ? 'the broker is lost' : 'the broker takes no messages for now'
+    const lost = this.#isLogRestart ? 'the log of the broker is opened again' : 'the broker is lost'
+    const what = this.status === 'down' ? lost : 'the broker takes no messages for now'
     this.#context.logger.warn(this.#fields(), `${what}; publishes wait`)
     this.#isLossLogged = true
     this.#quietUntilMs = nowMs + LOG_PAUSE_MS
@@ -156,8 +167,13 @@ export class BrokerWatch {
   #logMoreLosses(): void {
     this.#timer = undefined
     const fields = { ...this.#fields(), status: this.status, moreLosses: this.#unloggedLossCount }
-    this.#context.logger.warn(fields, 'the broker comes and goes')
+    const isLogAlone = this.#unloggedRestartCount === this.#unloggedLossCount
+    this.#context.logger.warn(
+      fields,
+      isLogAlone ? 'the log of the broker was opened again' : 'the broker comes and goes',
+    )
     this.#unloggedLossCount = 0
+    this.#unloggedRestartCount = 0
     this.#isLossLogged = this.status !== 'up'
     this.#quietUntilMs = this.#now() + LOG_PAUSE_MS
   }

@@ -45,6 +45,24 @@ it('repeats every five minutes how long an outage lasts', () => {
   expect(pass(9, {})).toEqual([])
 })
 
+// Symptom: one lost line of the audit log was said every five minutes until the restart. Cause: the sum since the start lasts.
+it('repeats that lines are lost only as long as more are lost', () => {
+  const pass = stateLog()
+  expect(pass(30, { auditLinesLost: 1 })).toEqual([])
+  const lines = [
+    ...pass(4, { auditLinesLost: 2 }),
+    ...pass(4, { auditLinesLost: 3 }),
+    ...pass(30, { auditLinesLost: 4 }),
+  ]
+  expect(lines).toEqual([
+    `warn {"state":"audit log","forMs":${5 * MINUTE_MS}} the state of the node: it has lost 3 lines of its audit log since its start`,
+    `warn {"state":"audit log","forMs":${10 * MINUTE_MS}} the state of the node: it has lost 4 lines of its audit log since its start`,
+    `info {"state":"audit log","forMs":${13 * MINUTE_MS}} the state of the node is over`,
+  ])
+  const waiting = pass(6, { auditLinesLost: 4, auditWaitingBytes: 9 })
+  expect(waiting.join()).toContain('9 bytes of its audit log wait to be written')
+})
+
 it('says at once what nobody else says, and of what comes and goes one line in five minutes', () => {
   const pass = stateLog()
   const text = 'the state of the node: its clock is 90 s apart from that of another node'

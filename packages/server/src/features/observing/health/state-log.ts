@@ -10,7 +10,7 @@ export interface StateLogContext {
 }
 
 const LOOK_INTERVAL_MS = 5_000
-/** A state that lasts is said again after this time; one that comes and goes is said no more often. */
+/** A state that lasts is said again after this time; one that comes and goes is said no more often. A sum that has not grown for so long is over. */
 const REPEAT_MS = 300_000
 
 interface Lasting {
@@ -18,6 +18,8 @@ interface Lasting {
   sinceMs: number | undefined
   saidAtMs: number
   isSaid: boolean
+  sum: number
+  grewAtMs: number
 }
 
 /** Logs the states of a node that last, again and again with their length, and those that nobody else logs. */
@@ -41,13 +43,18 @@ export class StateLog {
     const { health, logger } = this.#context
     const nowMs = this.#now()
     const readiness = readinessOf(health(), true)
-    for (const { name: state, isLogged, textOf, advice } of NODE_STATES) {
-      const text = textOf(readiness)
+    for (const { name: state, isLogged, textOf, sum: sumName, advice } of NODE_STATES) {
       const lasting = this.#lasting.get(state) ?? {
         sinceMs: undefined,
         saidAtMs: isLogged === true ? nowMs : Number.NEGATIVE_INFINITY,
         isSaid: false,
+        sum: 0,
+        grewAtMs: Number.NEGATIVE_INFINITY,
       }
+      const sum = (sumName && readiness[sumName]) ?? 0
+      if (sum > lasting.sum) Object.assign(lasting, { sum, grewAtMs: nowMs })
+      const isOver = sum > 0 && nowMs - lasting.grewAtMs >= REPEAT_MS
+      const text = textOf(isOver && sumName ? { ...readiness, [sumName]: undefined } : readiness)
       const forMs = Math.round(nowMs - (lasting.sinceMs ?? nowMs))
       if (text === undefined) {
         if (lasting.isSaid) logger.info({ state, forMs }, 'the state of the node is over')

@@ -10,6 +10,8 @@ export interface NodeState {
   readonly isLogged?: true
   /** What is to be said, about a node named "it"; `undefined`: the node is not in this state. The answer may be that of any version. */
   readonly textOf: (answer: Partial<Readiness>) => string | undefined
+  /** A sum since the start that puts the node in this state. For the log it counts as long as it grows. */
+  readonly sum?: 'auditLinesLost'
   readonly advice: string
 }
 
@@ -140,6 +142,7 @@ export const NODE_STATES: readonly NodeState[] = [
         ? undefined
         : `${auditWaitingBytes} bytes of its audit log wait to be written`
     },
+    sum: 'auditLinesLost',
     advice: 'Look at the disk of --audit-log: it is slow, full or gone; ask again: a moment of it does no harm.',
   },
   {

@@ -5,8 +5,9 @@ import { STOP_GRACE_MS } from '../../../../kernel/node/stop-list.js'
 import { warningsOf } from '../../../options/rules.js'
 import type { ResolvedOptions } from '../../../options/server-options.js'
 import { type Finding, failure, ok, skipped, warning } from '../target.js'
+import { BROKER_LINES } from './broker-lines.js'
 import { lastValueOf, type ProductionFolder } from './folder.js'
-import { BROKER_LINES, HOLDS, OF_KIND } from './safe-lines.js'
+import { HOLDS, OF_KIND } from './safe-lines.js'
 
 type Problem = readonly [text: string, advice: string]
 

@@ -3,6 +3,7 @@ import { reasonOf } from '../../../../kernel/base/reason.js'
 import { ask, checkClock, jsonOf } from '../health.js'
 import { type DoctorTarget, type Finding, failure, ok, parseServerUrl, skipped, whyOf } from '../target.js'
 import type { ProductionFolder } from './folder.js'
+import { checkRabbitmq } from './rabbitmq.js'
 
 const PROMETHEUS = 'http://127.0.0.1:9090'
 const NODE_COUNT = 3
@@ -22,6 +23,7 @@ export async function checkRunning(folder: ProductionFolder, timeoutMs: number):
     ...(nodes[0] === undefined ? [] : [checkCluster(at(nodes[0]), folder)]),
     checkPrometheus(at(PROMETHEUS), folder),
     checkRedis(folder, timeoutMs),
+    checkRabbitmq(folder, at),
   ])
   return findings.flat()
 }
@@ -78,27 +80,36 @@ async function checkCluster(target: DoctorTarget, folder: ProductionFolder): Pro
   }
 }
 
+/** What the jobs of Prometheus ask, of which there are three. */
+const WATCHED: Readonly<Record<string, string>> = { webmq: 'nodes', rabbitmq: 'servers of RabbitMQ' }
+
 async function checkPrometheus(target: DoctorTarget, { kind, text }: ProductionFolder): Promise<readonly Finding[]> {
-  const wanted = [...text('prometheus/webmq.rules.yml').matchAll(/- alert:/g)].length
+  const jobs = ['webmq', ...(text('prometheus/rabbitmq.rules.yml') === '' ? [] : ['rabbitmq'])]
+  const files = jobs.map((job) => text(`prometheus/${job}.rules.yml`))
+  const wanted = [...files.join('\n').matchAll(/- alert:/g)].length
   try {
     const rules = await ask(target, '/api/v1/rules?type=alert')
-    const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent('sum(up{job="webmq"})')}`)
-    const loaded = rules.body.match(/"name":"WebMQ\w+"/g)?.length ?? 0
-    const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
+    const loaded = rules.body.match(/"name":"(WebMQ|RabbitMQ)\w+"/g)?.length ?? 0
     const findings: Finding[] = []
     if (loaded < wanted)
       findings.push(
         failure('monitoring', `Prometheus has ${loaded} of the ${wanted} alerts`, 'Look at rule_files, and reload it.'),
       )
-    if (up < NODE_COUNT)
-      findings.push(
-        failure(
-          'monitoring',
-          `Prometheus reaches ${up} of ${NODE_COUNT} nodes`,
-          'Compare its targets with the admin ports.',
-        ),
-      )
-    return findings.length > 0 ? findings : [ok('monitoring', `${loaded} alerts, ${up} nodes`)]
+    for (const job of jobs) {
+      const sum = await ask(target, `/api/v1/query?query=${encodeURIComponent(`sum(up{job="${job}"})`)}`)
+      const up = Number(/"value":\[[\d.]+,"(\d+)"\]/.exec(sum.body)?.[1] ?? 0)
+      if (up < NODE_COUNT)
+        findings.push(
+          failure(
+            'monitoring',
+            `Prometheus reaches ${up} of ${NODE_COUNT} ${WATCHED[job]}`,
+            'Compare its targets with their ports.',
+          ),
+        )
+    }
+    return findings.length > 0
+      ? findings
+      : [ok('monitoring', `${loaded} alerts, and all ${jobs.map((job) => WATCHED[job]).join(' and ')}`)]
   } catch (error) {
     const reason = `Prometheus does not answer at ${PROMETHEUS} (${whyOf(error)})`
     return [kind === 'helm' ? skipped('monitoring', reason) : failure('monitoring', reason, 'Start it.')]

@@ -1,73 +1,5 @@
 import type { ProductionFolder } from './folder.js'
-
-/** A line that must stand in a file. */
-export interface SafeLine {
-  readonly check: string
-  readonly file: string
-  readonly holds: RegExp
-  readonly text: string
-  readonly advice: string
-}
-
-const line = (check: string, file: string, holds: RegExp, text: string, advice: string): SafeLine => ({
-  check,
-  file,
-  holds,
-  text,
-  advice,
-})
-
-/** By the file that says which broker it is. */
-export const BROKER_LINES: Readonly<Record<string, readonly SafeLine[]>> = {
-  'redis.conf': [
-    line(
-      'persistence',
-      'redis.conf',
-      /^appendonly yes$/m,
-      'Redis has what it took only in its memory',
-      'appendonly yes',
-    ),
-    line(
-      'persistence',
-      'redis.conf',
-      /^appendfsync always$/m,
-      'Redis acknowledges what is not on its disk yet',
-      'appendfsync always',
-    ),
-    line(
-      'persistence',
-      'redis.conf',
-      /^maxmemory-policy noeviction$/m,
-      'Redis removes the log when its memory is full',
-      'maxmemory-policy noeviction',
-    ),
-    line('persistence', 'redis.conf', /^maxmemory [1-9]/m, 'Redis takes all memory of the machine', 'maxmemory 1gb'),
-    line(
-      'persistence',
-      'secrets/redis-password.conf',
-      /^requirepass \S{16}/m,
-      'Redis has no password, or a short one',
-      'requirepass and 16 characters or more',
-    ),
-  ],
-  'nats.conf': [
-    line(
-      'persistence',
-      'nats.conf',
-      /^ *sync_interval: always$/m,
-      'NATS acknowledges what is not on its disk yet',
-      'sync_interval: always',
-    ),
-    line('persistence', 'secrets/broker', /[?&]replicas=[35]\b/, 'one server alone has the log', '?replicas=3'),
-    line(
-      'persistence',
-      'secrets/nats-access.conf',
-      /^authorization \{ user: \w+, password: "\S{16,}" \}$/m,
-      'NATS has no password, or a short one',
-      'authorization with a password of 16 characters or more',
-    ),
-  ],
-}
+import { line, type SafeLine } from './safe-line.js'
 
 const RULES_ADVICE = 'The rules of deploy/prometheus/webmq.rules.yml.'
 
@@ -177,6 +109,7 @@ export const OF_KIND: Readonly<Record<ProductionFolder['kind'], readonly SafeLin
 
 export const HOLDS: Readonly<Record<string, string>> = {
   persistence: 'the broker keeps what it has acknowledged',
+  'broker access': 'the nodes alone, with their rights',
   alerts: 'the rules are loaded, and an outage is one message',
   proxy: 'it asks whether nodes are ready, and forwards no metrics',
   nodes: 'three of them, known to proxy and Prometheus',
