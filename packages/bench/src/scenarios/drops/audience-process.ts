@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addCounts, count, noCounts, type Published } from 'webmq-check/systems'
+import { addCounts, count, type HeardEvent, noCounts, type Published } from 'webmq-check/systems'
 import { nowUs } from '../../measure/clock.js'
 import { Member } from './member.js'
 import { type AudienceCommand, type AudienceEvent, type AudienceLog, type AudiencePlan, roomOf } from './messages.js'
@@ -66,12 +66,15 @@ function finish(published: readonly Published[]): void {
   const counts = noCounts()
   const examples: string[] = []
   let wholeCount = 0
-  for (const { number, channel, events } of members) {
+  for (const { number, channel, events, isAway } of members) {
     const own = byChannel.get(channel) ?? []
-    const listener = { name: `client ${number}`, events }
+    // A client that is away knows it: what it missed is not lost in silence.
+    const ends: HeardEvent[] = isAway ? [{ what: 'told', isRecovered: false }] : []
+    const listener = { name: `client ${number}`, events: [...events, ...ends] }
     const counted = count({ published: own, listeners: [listener] }, (wrong) => {
       if (examples.length < MAX_EXAMPLES) examples.push(`${wrong.rule}: ${wrong.listener}, ${channel} ${wrong.number}`)
     })
+    counted.toldGaps -= ends.length
     addCounts(counts, counted)
     const { toldLost, silentlyLost, doubled, inverted } = counted
     if (toldLost + silentlyLost + doubled + inverted === 0) wholeCount++
