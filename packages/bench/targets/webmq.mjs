@@ -6,7 +6,16 @@ import { installedVersion } from '../dist/targets/installed-version.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { transport, jwtSecret, isLossless: _, recovery: __, toldPayloadBytes, root, ...options } = targetSettings()
+const {
+  transport,
+  jwtSecret,
+  isLossless: _,
+  recovery: __,
+  isUnwatched: ___,
+  toldPayloadBytes,
+  root,
+  ...options
+} = targetSettings()
 const { createServer } = await import(
   root === undefined ? 'webmq-server' : pathToFileURL(join(root, 'packages/server/dist/index.js')).href
 )

@@ -110,6 +110,8 @@ export interface TlsFiles {
 export interface TargetSettings {
   /** For targets of Node: flags of the process, which its program does not see. */
   readonly nodeFlags?: readonly string[]
+  /** Watches no event loop, which takes a timer every 10 ms: for loads that are mostly rest. */
+  readonly isUnwatched?: true
   /** HS256; connections need a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
   /** Asked by servers of WebMQ. */

@@ -22,7 +22,7 @@ export function targetSettings(): TargetSettings {
 
 /** Answers the bench until `quit` or until it has gone; then the process ends. */
 export function serveTarget(server: TargetServer): void {
-  const meter = new EventLoopMeter()
+  const meter = targetSettings().isUnwatched === true ? undefined : new EventLoopMeter()
   const publisher = new Publisher(server)
   createInterface({ input: process.stdin })
     .on('line', (line) => {
@@ -37,7 +37,7 @@ export function serveTarget(server: TargetServer): void {
 
 interface TargetContext {
   readonly server: TargetServer
-  readonly meter: EventLoopMeter
+  readonly meter: EventLoopMeter | undefined
   readonly publisher: Publisher
 }
 
@@ -67,24 +67,21 @@ async function answer(
   }
 }
 
-function sample(server: TargetServer, meter: EventLoopMeter): TargetSample {
+function sample(server: TargetServer, meter: EventLoopMeter | undefined): TargetSample {
   const { user, system } = process.cpuUsage()
-  const { lag } = meter
-  const eventLoopLagUs = {
-    p50: lag.percentile(50),
-    p95: lag.percentile(95),
-    p99: lag.percentile(99),
-    max: lag.max,
-  }
-  const isMeasured = lag.count > 0
-  meter.reset()
+  const lag = meter?.lag
+  const eventLoopLagUs =
+    lag === undefined || lag.count === 0
+      ? null
+      : { p50: lag.percentile(50), p95: lag.percentile(95), p99: lag.percentile(99), max: lag.max }
+  meter?.reset()
   return {
     event: 'sample',
     cpuUserUs: user,
     cpuSystemUs: system,
     rssBytes: process.memoryUsage.rss(),
     peakRssBytes: process.resourceUsage().maxRSS * 1_024,
-    eventLoopLagUs: isMeasured ? eventLoopLagUs : null,
+    eventLoopLagUs,
     receivedCount: server.receivedCount(),
     ...(server.refusedCount && { refusedCount: server.refusedCount() }),
     connections: server.connectionCount(),

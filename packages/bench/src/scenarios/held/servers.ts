@@ -41,7 +41,7 @@ export class HeldServers {
 
   /** Starts them one after the other: each takes all cores for a moment. */
   static async start(context: TrialContext, count: number, jwtSecret: string): Promise<HeldServers> {
-    const settings: TargetSettings = { jwtSecret, nodeFlags: [FULL_YOUNG_GENERATION] }
+    const settings: TargetSettings = { jwtSecret, nodeFlags: [FULL_YOUNG_GENERATION], isUnwatched: true }
     const trial = await context.startTrial(settings)
     const targets = [trial.target]
     while (targets.length < count) {

@@ -6,6 +6,7 @@ import { nowUs } from '../../measure/clock.js'
 import { processUsage } from '../../measure/process-usage.js'
 import { type Parts, withParts } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
+import type { TargetSettings } from '../../targets/messages.js'
 import { TargetProcess } from '../../targets/target-process.js'
 import { parseTarget, webmq } from '../../targets/target-table.js'
 import { type CountedBroker, type NodesBroker, startCountedBroker } from './brokers.js'
@@ -131,7 +132,8 @@ export async function measureNodes(
 }
 
 async function startNode(index: number, broker: CountedBroker, apiKey: string, parts: Parts): Promise<TargetProcess> {
-  const settings = { history: ['log.#=1000'], apiKeys: [apiKey], ...broker.nodeOptions(index) }
+  const options = { history: ['log.#=1000'], apiKeys: [apiKey], ...broker.nodeOptions(index) }
+  const settings: TargetSettings = { ...options, isUnwatched: true }
   const choice = { ...parseTarget('webmq-native'), title: `node ${index + 1}` }
   const node = await parts.add(() => new TargetProcess(choice, settings, ''))
   await node.ready()
