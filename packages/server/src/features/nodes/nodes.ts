@@ -250,7 +250,7 @@ export class Nodes {
     this.attention.start()
     this.lease(true)
     this.#renew()
-    this.deadlines.set(this.now() + GREETING_MS, () => {
+    void this.until(() => false, GREETING_MS).then(() => {
       this.#isGreeted = true
       this.#conditions.look()
     })

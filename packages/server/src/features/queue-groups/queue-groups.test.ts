@@ -3,6 +3,7 @@ import { seededRandom } from '../../../../client/test/seeded-random.js'
 import { BrokerHub } from '../../../test/broker-hub.js'
 import { GroupNode, type GroupNodeOptions, type Taken } from '../../../test/group-nodes.js'
 import { runGroupSchedule } from '../../../test/group-schedule.js'
+import { standStill } from '../../../test/stand-still.js'
 import type { GroupName } from './group-message.js'
 
 const JOBS: GroupName = { kind: 'listen', group: 'workers', pattern: 'jobs.*' }
@@ -52,6 +53,21 @@ describe('queue groups', () => {
     await a.publish('jobs.x', '3')
     expect(taken).toEqual([])
     await expect.poll(() => a.groups.stats().groupCount).toBe(0)
+  })
+
+  it('are known to a node that stood still while it started', async () => {
+    hub = new BrokerHub(() => 30)
+    const [a] = (await startNodes(1)) as [GroupNode]
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    const b = new GroupNode('b', hub.createBroker())
+    nodes.push(b)
+    const starting = b.start()
+    // Its question is under way; the answer comes when the time for it is over.
+    setTimeout(standStill, 20, 600)
+    await starting
+    await b.publish('jobs.x', '1')
+    expect(taken.map(({ text }) => text)).toEqual(['1'])
   })
 
   it('count a message that its member could not take as missed, and go on', async () => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
+import { standStill } from '../../../../test/stand-still.js'
 import type {
   BrokerSink,
   BrokerStatus,
@@ -169,11 +170,6 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
     ),
     sleep(0).then(() => 'pending'),
   ])
-}
-
-/** Blocks the event loop. */
-function standStill(durationMs: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs)
 }
 
 /** Waits until it is opened. */
