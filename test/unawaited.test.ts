@@ -31,6 +31,7 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'features/nodes/log-agreement.ts: this.#context.log.dispute': 'as above',
   'features/nodes/nodes.ts: this.#join': 'waits for topics, which never fail, and for times',
   'features/nodes/nodes.ts: this.openTopic': 'a topic is bound again until it is, or the node stops',
+  'features/nodes/nodes.ts: this.until': 'a wait for a condition resolves, at the latest after its time',
   'features/nodes/part-sender.ts: this.#serve': 'catches and reports',
   'features/presence/occupancy/occupancy.ts: this.#table.open': 'as a topic',
   'features/presence/occupancy/teller.ts: this.#run': 'catches what the backend and the broker throw',

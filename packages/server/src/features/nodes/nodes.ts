@@ -13,7 +13,10 @@ import type { NodesContext, NodesStats } from './options.js'
 import { compareClock, Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
 
 const TOPIC = 'nodes'
-/** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
+/**
+ * A node that starts is alone if no other node has answered by then, from when the broker has accepted its question; and
+ * later it knows all of them.
+ */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
 /** Nodes that name all others to one that starts, the first by name: if all N did, a start would cost N x N names. */
@@ -47,6 +50,8 @@ export class Nodes {
   #isJoining = false
   /** Clients may be served: other nodes know this one, or cannot be reached. */
   #hasJoined = false
+  /** The broker has answered a lease that asks the others for theirs. */
+  #hasAsked = false
   #isGreeted = false
   #droppedCount = 0
 
@@ -250,11 +255,13 @@ export class Nodes {
     this.attention.start()
     this.lease(true)
     this.#renew()
+    const hasPeers = () => this.#peers.byName.size > 0
+    await this.until(() => this.#hasAsked || hasPeers())
     void this.until(() => false, GREETING_MS).then(() => {
       this.#isGreeted = true
       this.#conditions.look()
     })
-    await this.until(() => this.#peers.byName.size > 0, GREETING_MS)
+    await this.until(hasPeers, GREETING_MS)
     await this.until(() => this.#isComplete)
     this.#peers.removeSilent()
   }
@@ -289,10 +296,17 @@ export class Nodes {
 
   #sendLease(lease: object): void {
     const sentAtMs = this.now()
-    this.channel.send(TOPIC, 'lease', JSON.stringify(lease)).then(
-      () => this.attention.leased(sentAtMs),
-      (error: unknown) => this.report(error, TOPIC),
-    )
+    const answered = () => {
+      this.#hasAsked = true
+      this.#conditions.look()
+    }
+    this.channel
+      .send(TOPIC, 'lease', JSON.stringify(lease))
+      .then(
+        () => this.attention.leased(sentAtMs),
+        (error: unknown) => this.report(error, TOPIC),
+      )
+      .finally(answered)
   }
 
   #handle(message: NodeMessage): void {

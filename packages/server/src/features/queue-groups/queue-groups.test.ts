@@ -70,6 +70,17 @@ describe('queue groups', () => {
     expect(taken.map(({ text }) => text)).toEqual(['1'])
   })
 
+  it('are known to a node that starts at a slow broker', async () => {
+    const SLOW_MS = 170
+    hub = new BrokerHub(() => SLOW_MS)
+    const [a] = (await startNodes(1)) as [GroupNode]
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    const [b] = (await startNodes(1)) as [GroupNode]
+    await b.publish('jobs.x', '1')
+    expect(taken.map(({ text }) => text)).toEqual(['1'])
+  })
+
   it('count a message that its member could not take as missed, and go on', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]
     const taken: string[] = []
