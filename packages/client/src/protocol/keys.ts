@@ -61,6 +61,8 @@ function isTooLong(text: string): boolean {
 
 /** In words, why {@link isValid} is false: apart, so that a bundle for production has no words. */
 function defectOf(text: string, misplacedWildcard: RegExp, rule: string): string | undefined {
+  // Programs in JavaScript give anything.
+  if (typeof text !== 'string') return 'it is no text'
   if (isTooLong(text)) return `longer than ${MAX_KEY_BYTES} bytes`
   const at = text.search(FORBIDDEN)
   if (at >= 0) return `space, control character or surrogate at ${at}`

@@ -164,7 +164,7 @@ export class Server implements WebMQServer {
     const { publisher, author } = this.#running.rooms
     const draft = new ProcessDraft()
     const accepted = await publisher.publishAll(author, messages.length, (index) =>
-      draft.fill(messages[index] as BatchMessage),
+      draft.fill(Object(messages[index]) as BatchMessage),
     )
     return accepted.map(resultOf)
   }
