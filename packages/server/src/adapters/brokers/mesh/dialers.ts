@@ -6,7 +6,7 @@ import { HANDSHAKE_TIMEOUT_MS, Handshake, type Hello, type Identity, MAX_HANDSHA
 import type { LinkElection } from './link-election.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peers } from './peers.js'
-import { Wire } from './wire.js'
+import { ClosedError, Wire } from './wire.js'
 
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** Interval for checking that a node is still linked over another connection. */
@@ -70,7 +70,7 @@ export class Dialer {
       authenticated: (wire, hello) => this.#authenticated(wire, hello),
       failed: (cause, refusal) => {
         this.#isSelf = refusal === 'self'
-        if (!this.#isSelf) this.#failed(cause)
+        if (!this.#isSelf && !this.#isStopped) this.#failed(cause)
       },
     })
   }
@@ -86,7 +86,7 @@ export class Dialer {
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
-    if (!this.#isHandedOver) this.#wire?.destroy()
+    if (!this.#isHandedOver) this.#wire?.fail(new ClosedError())
   }
 
   get #isLinked(): boolean {
