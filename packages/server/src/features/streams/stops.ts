@@ -3,7 +3,7 @@ import type { Author } from '../../kernel/publishing/author.js'
 import type { Streams } from './streams.js'
 import type { StreamWatch } from './watch.js'
 import type { StreamLimits } from './watches.js'
-import { ProcessWriter } from './writer.js'
+import { assertStop, ProcessWriter } from './writer.js'
 
 /** The group of those who write a stream [P-18.7]. */
 const WRITERS = 'stream'
@@ -63,9 +63,7 @@ export class StreamStops {
     const { author, streams, join } = this.#context
     let stopping: Promise<unknown> = Promise.resolve()
     const leave = await join(nameOf(key), async (asked) => {
-      const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
-      if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
-      if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+      assertStop(asked, id)
       const stop = async (watch: StreamWatch) => {
         // Its writer may take the number first.
         for (let triesLeft = MAX_STOP_TRIES; watch.fold.isActive && watch.fold.stream === id; triesLeft--) {
