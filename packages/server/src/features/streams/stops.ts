@@ -1,12 +1,11 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Author } from '../../kernel/publishing/author.js'
+import { WRITERS } from '../../kernel/publishing/requests.js'
 import type { Streams } from './streams.js'
 import type { StreamWatch } from './watch.js'
 import type { StreamLimits } from './watches.js'
 import { assertStop, ProcessWriter } from './writer.js'
 
-/** The group of those who write a stream [P-18.7]. */
-const WRITERS = 'stream'
 /** Messages of its writer that a stop may lose the race against. */
 const MAX_STOP_TRIES = 64
 

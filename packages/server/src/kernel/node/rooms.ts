@@ -119,6 +119,7 @@ function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopLi
       transport,
       drains,
       listensChanged,
+      limits: options,
       maxPayloadBytes,
       maxPendingBytes: options.brokerMaxPendingBytes,
       waitMs: options.brokerTimeoutMs,
