@@ -62,7 +62,8 @@ export class Presence {
     this.#context = context
     const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
     const now = context.now ?? (() => performance.now())
-    const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
+    const onError = (err: unknown) => logger.warn({ err }, 'a deadline of presence failed')
+    const deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     const watchers = new Watchers({ transport, now, find: (key, id) => members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))
     const entries = {
@@ -81,7 +82,7 @@ export class Presence {
       },
       // As after any lost connection: clients may reconnect to other nodes.
       removeNode: (peer: string, hasLeft: boolean) => {
-        if (hasLeft) deadlines.set(now() + lingerMs, () => members.removeNode(peer))
+        if (hasLeft) deadlines.set(deadlines.now() + lingerMs, () => members.removeNode(peer))
         else members.removeNode(peer)
       },
     }
@@ -92,7 +93,7 @@ export class Presence {
       isConfirmed: false,
     })
     const changed = (address: string, stamp?: number) => this.#table.changed(address, stamp)
-    const localMembers = new LocalMembers({ node, lingerMs, members, changed, deadlines, now })
+    const localMembers = new LocalMembers({ node, lingerMs, members, changed, deadlines })
     this.members = members
     this.#deadlines = deadlines
     this.#watchers = watchers

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../../../client/test/seeded-random.js'
 import { BrokerHub } from '../../../test/broker-hub.js'
@@ -55,7 +56,7 @@ describe('queue groups', () => {
     await expect.poll(() => a.groups.stats().groupCount).toBe(0)
   })
 
-  it('are known to a node that stood still while it started', async () => {
+  it.each([230, 260, 600])('are known to a node that stood still for %i ms while it started', async (stillMs) => {
     hub = new BrokerHub(() => 30)
     const [a] = (await startNodes(1)) as [GroupNode]
     const taken: Taken[] = []
@@ -64,10 +65,23 @@ describe('queue groups', () => {
     nodes.push(b)
     const starting = b.start()
     // Its question is under way; the answer comes when the time for it is over.
-    setTimeout(standStill, 20, 600)
+    setTimeout(standStill, 20, stillMs)
     await starting
     await b.publish('jobs.x', '1')
     expect(taken.map(({ text }) => text)).toEqual(['1'])
+  })
+
+  it.each([1_050, 1_200, 1_350, 2_500])('are known to a node after it stood still for %i ms', async (stillMs) => {
+    // A lease is valid for 1,000 ms, and is renewed every 400.
+    const [a, b] = (await startNodes(2, { ttlMs: 1_200 })) as [GroupNode, GroupNode]
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    standStill(stillMs)
+    // Timers are called before what has arrived is read.
+    await sleep(0)
+    await b.publish('jobs.x', '1')
+    expect(taken.map(({ text }) => text)).toEqual(['1'])
+    expect(b.groups.stats().missedCount).toBe(0)
   })
 
   it('are known to a node that starts at a slow broker', async () => {
@@ -80,6 +94,32 @@ describe('queue groups', () => {
     await b.publish('jobs.x', '1')
     expect(taken.map(({ text }) => text)).toEqual(['1'])
   })
+
+  it('are known to a node whose broker answers late, or breaks, while it starts', async () => {
+    const [a] = (await startNodes(1)) as [GroupNode]
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    await a.join(ANSWERS, () => undefined)
+    const broker = hub.createBroker()
+    const b = new GroupNode('b', broker, { waitMs: 10_000 })
+    nodes.push(b)
+    const starting = b.start()
+    const publishing = [b.publish('jobs.x', 'early')]
+    const asking = b.groups.requests.ask({ key: 'sum.x', payload: Buffer.from('1'), isBinary: false }, 500)
+    setTimeout(() => broker.cut(), 1)
+    setTimeout(() => broker.mend(), 6_000)
+    // It serves before it knows the others; what is for queue groups waits.
+    await starting
+    expect(b.nodes.hasMet).toBe(false)
+    expect(b.groups.stats()).toMatchObject({ pendingCount: 2 })
+    await sleep(500)
+    expect(taken).toEqual([])
+    await Promise.allSettled(publishing)
+    expect((await asking).reply).toBeDefined()
+    await b.publish('jobs.x', 'late')
+    expect(taken.map(({ text }) => text)).toEqual(['early', 'late'])
+    expect(b.groups.stats()).toMatchObject({ pendingCount: 0, pendingBytes: 0, missedCount: 0 })
+  }, 20_000)
 
   it('count a message that its member could not take as missed, and go on', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]

@@ -95,7 +95,8 @@ export class QueueGroups {
     const { nodes, broker, maxPayloadBytes, now, dedupe, delivered } = this.context
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
-    this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
+    const onError = (err: unknown) => this.report(err, 'a deadline of queue groups failed')
+    this.deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     this.#table = new SharedTable(nodes, this.known, {
       name: 'groups',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
@@ -189,6 +190,11 @@ export class QueueGroups {
     this.#table.distrust(node)
     this.context.nodes.ask(node)
     this.handOvers.silent(node)
+  }
+
+  /** Whether this node has heard which queue groups the others have, since it started. */
+  get isKnown(): boolean {
+    return !this.isSupported || this.context.nodes.hasMet
   }
 
   isSilent(node: string): boolean {

@@ -54,7 +54,8 @@ export class GroupRequests {
   /** See {@link Responders.ask}. */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
     this.#groups.assertSupported()
-    const { known, handOvers, deadlines, context } = this.#groups
+    const { known, handOvers, deadlines } = this.#groups
+    if (!this.#groups.isKnown) return handOvers.hold(message, (held) => this.ask(held, withinMs))
     const group = mostSpecific(known.match('respond', message.key))
     if (group === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
     if (this.#waiting.size >= MAX_REQUESTS) {
@@ -63,7 +64,9 @@ export class GroupRequests {
     const asked: Asked = { number: handOvers.nextNumber(), withinMs }
     const { number } = asked
     const reply = deferred<Reply>()
-    const deadline = deadlines.set(context.now() + withinMs, () => this.#fail(number, 'E_TIMEOUT', 'no reply in time'))
+    const deadline = deadlines.set(deadlines.now() + withinMs, () =>
+      this.#fail(number, 'E_TIMEOUT', 'no reply in time'),
+    )
     const waiting: Waiting = { reply, deadline, node: undefined }
     this.#waiting.set(number, waiting)
     const taken = (node: string | undefined): TakenRequest => {
@@ -82,10 +85,10 @@ export class GroupRequests {
 
   /** Notes that a member of this node has to reply. */
   ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket {
-    const { deadlines, context } = this.#groups
+    const { deadlines } = this.#groups
     if (this.#served.size >= MAX_REQUESTS) throw new WebMQError('E_RATE_LIMIT', { detail: 'requests without a reply' })
     const id = `q${++this.#lastTicket}`
-    const deadline = deadlines.set(context.now() + withinMs, () => this.forget(id))
+    const deadline = deadlines.set(deadlines.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
     const own = this.#byMember.get(member) ?? new Set()
     this.#byMember.set(member, own.add(id))
