@@ -74,6 +74,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/hooks/webhooks/circuit-breaker.ts #clients': '3',
   'features/hooks/webhooks/notices.ts #waiting': '10,000 and 8 MiB',
   'doors/http/body-flow.ts #counts': 'open connections',
+  'doors/http/body.ts #heldByClient': 'requests in progress',
   'doors/http/budgets.ts #budgets': '10,000 clients; beyond that, the others share one',
   'doors/http/caller.ts #digests': 'options',
   'doors/http/caller.ts #keys': 'options',
