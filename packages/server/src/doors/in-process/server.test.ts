@@ -234,7 +234,7 @@ describe('server.publish and server.listen', () => {
   it('refuse a key or pattern that is no text, and name the message of a batch', async () => {
     const { server } = await FakeServer.start({ history: ['#=100'] })
     const none = undefined as unknown as string
-    const refusal = { code: 'E_KEY_INVALID', message: expect.stringContaining('it is no text') }
+    const refusal = { code: 'E_KEY_INVALID', message: expect.stringContaining('it is not a text') }
     for (const call of [server.publish(none, 1), server.request(none, 1), server.history(none)])
       await expect(call).rejects.toMatchObject(refusal)
     for (const wrong of [{ key: 5, payload: 1 }, { payload: 1 }, undefined]) {
