@@ -37,6 +37,8 @@ export interface WriterContext {
   readonly author: Author
   readonly leaseMs: number
   readonly maxPayloadBytes: number
+  /** A clock, in milliseconds, that stands while the process does. */
+  readonly now: () => number
 }
 
 interface Waiting {
@@ -222,20 +224,20 @@ export class ProcessWriter implements StreamWriter {
 
   /** One after the other, and each again while the broker is away. */
   #write(kind: WriteKind, payload: string | Uint8Array): Promise<void> {
-    const { streams, author, leaseMs } = this.#context
+    const { streams, author, leaseMs, now } = this.#context
     const written = this.#last
       .catch(() => undefined)
       .then(async () => {
         const sequence = kind === 'beat' ? this.#sequence : ++this.#sequence
         const write = { key: this.key, stream: this.id, sequence, kind, payload }
-        const endMs = performance.now() + leaseMs
+        const endMs = now() + leaseMs
         for (;;) {
           try {
             const { position } = await streams.write(author, write, typeof payload !== 'string')
             this.#position = position ?? this.#position
             return
           } catch (error) {
-            if (kind === 'beat' || !isPassing(error, kind) || performance.now() > endMs) throw error
+            if (kind === 'beat' || !isPassing(error, kind) || now() > endMs) throw error
             await sleep('retryAfterMs' in error ? Math.max(PAUSE_MS, Number(error.retryAfterMs)) : PAUSE_MS)
           }
         }
