@@ -21,7 +21,7 @@ interface Pending extends Paced {
 type PendingLimits = Pick<RemoteBrokerOptions, 'brokerTimeoutMs' | 'brokerMaxPendingBytes'>
 
 /** Estimated memory of a message besides its payload. */
-const MESSAGE_OVERHEAD_BYTES = 256
+export const MESSAGE_OVERHEAD_BYTES = 256
 /** A deadline that is noticed later than this says that the process stood still. */
 const MAX_LATE_MS = 250
 /** Time to read what has arrived meanwhile. */
