@@ -198,6 +198,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/streams/fold.ts #checksums': '16',
   'features/streams/fold.ts #ends': 'maxStreamAppends, counted in keptBytes',
   'features/streams/fold.ts #pieces': '512, counted in keptBytes',
+  'features/streams/shared-streams.ts #touching': 'messages that wait for the broker: brokerMaxPendingBytes',
   'features/streams/unused-watches.ts #ended': '64 of the watches of the node, each for five seconds',
   'features/streams/unused-watches.ts #idle': 'watches of the node, each for a minute',
   'features/streams/watch.ts #waiting': '64 writes, and requests in progress',
