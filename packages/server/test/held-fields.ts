@@ -157,6 +157,8 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/queue-groups/requests.ts #byMember': 'those of #served',
   'features/queue-groups/requests.ts #bySession': 'those of #waiting',
   'features/queue-groups/shares.ts #byClient': 'clients with a request or a group, of which there are 65,536',
+  'features/queue-groups/given-messages.ts #former': 'those of #recent before',
+  'features/queue-groups/given-messages.ts #recent': 'dedupeMaxIds, with 16 numbers each on average',
   'features/queue-groups/client-groups.ts #clients': 'clients with a group, of which there are 65,536',
   'features/queue-groups/requests.ts #served': '65,536; each has a timeout',
   'features/queue-groups/requests.ts #waiting': '65,536; each has a timeout',
