@@ -164,7 +164,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/queue-groups/requests.ts #waiting': '65,536; each has a timeout',
   'features/queue-groups/known-groups.ts #byRoute': 'those of byId',
   'features/queue-groups/known-groups.ts byId': '65,536',
-  'features/queue-groups/known-groups.ts #former': '16,384',
+  'features/queue-groups/known-groups.ts #former': '1,024',
   'features/queue-groups/known-groups.ts members': 'maxListensPerConnection of each connection',
   'features/queue-groups/known-groups.ts remote': '1,024 nodes',
   'kernel/replay/drains.ts #waits': 'open connections, each with its replays',
