@@ -3,6 +3,7 @@ import { AwakeClock } from '../../kernel/base/awake-clock.js'
 import { Conditions } from '../../kernel/base/conditions.js'
 import { Deadlines } from '../../kernel/base/deadlines.js'
 import { deferred } from '../../kernel/base/deferred.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import type { BrokerStatus } from '../../kernel/ports/broker.js'
 import { Attention } from './attention.js'
 import { LeaseSender } from './lease-sender.js'
@@ -72,7 +73,7 @@ export class Nodes {
     this.#clock.start()
     const { node, broker, maxPayloadBytes, ttlMs, logger } = context
     this.#differences = new Differences(logger)
-    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
+    const onError = (err: unknown, text: string) => logPaced(logger, 'warn', { err }, text)
     this.deadlines = new Deadlines({ now: this.awakeMs, onError: (err) => onError(err, 'a deadline of nodes failed') })
     const { deadlines } = this
     const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)

@@ -1,5 +1,6 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
@@ -221,7 +222,7 @@ export class QueueGroups {
   }
 
   report(err: unknown, text: string): void {
-    this.context.logger.warn({ err }, text)
+    logPaced(this.context.logger, 'warn', { err }, text)
   }
 
   stats(): QueueGroupStats {
