@@ -9,7 +9,7 @@ import { hasRoom, shareOf } from './shares.js'
  * Queue groups of one client whose patterns may match one key: those with a wildcard, and those of the key itself. Each
  * costs every publisher there as much as one more message.
  */
-const MAX_MATCHING = 32
+const MAX_MATCHING = 16
 /** Words of a pattern that are compared with those of another one, per unit of work. */
 const WORDS_PER_UNIT = 32
 
