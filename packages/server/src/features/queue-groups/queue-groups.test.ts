@@ -172,7 +172,7 @@ describe('queue groups', () => {
     expect(taken).toHaveLength(20)
   })
 
-  it('give a message with an id to one member, however many groups get others, and when their member comes back', async () => {
+  it('know a message by its id, however many groups get others, and when their member comes back', async () => {
     // Symptom: a worker got a repeated message again. Cause: an id was remembered once per group, so 108 messages of 1,024
     // groups pushed out all others.
     const [a] = (await startNodes(1)) as [GroupNode]

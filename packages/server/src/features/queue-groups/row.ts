@@ -50,7 +50,7 @@ export const queueGroups = {
       },
       closed(session) {
         memberships.closed(session)
-        groups.requests.closed(session)
+        if (session.requestCount > 0) groups.requests.closed(session)
       },
       stop: () => groups.stop(),
       stats: () => groups.stats(),
