@@ -1,6 +1,8 @@
+import { encodeJson } from '../../core/checks.js'
 import type { WebMQClient } from '../../core/client.js'
 import type { ClientCore, ClientPart } from '../../core/client-part.js'
 import { backoffMs } from '../../core/connection/backoff.js'
+import { bytesOf } from '../../core/publishing/payload.js'
 import { WebMQError } from '../../protocol/errors.js'
 import type { WirePayload, WriteKind } from '../../protocol/messages.js'
 import { encodeStream } from '../../protocol/streams.js'
@@ -90,7 +92,7 @@ export class LiveWriter implements StreamWriter {
   /** Begins the stream: resolves when it is the stream of its key, and its writer is found. */
   async start(meta: unknown): Promise<void> {
     try {
-      await this.#put('start', meta === undefined ? '' : JSON.stringify(meta))
+      await this.#put('start', jsonOf(meta))
     } catch (error) {
       this.broken(error as WebMQError)
       throw error
@@ -104,21 +106,23 @@ export class LiveWriter implements StreamWriter {
     })
   }
 
-  async append(content: string | Uint8Array): Promise<void> {
-    const isBinary = typeof content !== 'string'
-    if (this.#isEnding) throw new WebMQError('E_CLOSED', { detail: `stream ${this.key}` })
-    this.#isBinary ??= isBinary
-    if (this.#isBinary !== isBinary) {
+  async append(content: string | ArrayBuffer | ArrayBufferView): Promise<void> {
+    const piece = bytesOf(content) ?? content
+    const isBinary = piece instanceof Uint8Array
+    if (this.#isEnding) throw ended(this.key)
+    if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary)) {
       throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a stream has either text or bytes' })
     }
-    if (this.#waitingBytes + content.length > this.#writers.core.options.maxBytes) {
+    if (this.#waitingBytes + piece.length > this.#writers.core.options.maxBytes) {
       throw new WebMQError('E_QUEUE_FULL', { detail: `stream ${this.key}` })
     }
-    if (content.length > 0) await this.#put('append', isBinary ? content.slice() : content)
+    if (piece.length === 0) return
+    this.#isBinary = isBinary
+    await this.#put('append', piece.slice())
   }
 
-  end(result?: unknown): Promise<void> {
-    return this.#finish('end', result === undefined ? '' : JSON.stringify(result))
+  async end(result?: unknown): Promise<void> {
+    await this.#finish('end', jsonOf(result))
   }
 
   fail(error: unknown): Promise<void> {
@@ -160,7 +164,7 @@ export class LiveWriter implements StreamWriter {
   }
 
   #finish(kind: 'end' | 'fail', payload: string): Promise<void> {
-    if (this.#isEnding) return Promise.reject(new WebMQError('E_CLOSED', { detail: `stream ${this.key}` }))
+    if (this.#isEnding) return Promise.reject(ended(this.key))
     this.#isEnding = true
     return this.#put(kind, payload)
   }
@@ -296,4 +300,13 @@ export class LiveWriter implements StreamWriter {
     }
     throw new WebMQError(type === 'stop' ? 'E_STREAM_ENDED' : 'E_UNSUPPORTED')
   }
+}
+
+function ended(key: string): WebMQError {
+  return new WebMQError('E_STREAM_ENDED', { detail: key })
+}
+
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+function jsonOf(value: unknown): string {
+  return value === undefined ? '' : encodeJson(value)
 }
