@@ -30,14 +30,7 @@ const NAMES: Readonly<Record<CheckedPart, readonly string[]>> = {
   appLifecycle: namesOf<AppModules>({ AppState: true, NetInfo: true }),
   concurrently: namesOf<ConcurrentlyOptions>({ concurrency: true, maxMessages: true }),
   eventStreams: namesOf<EventStreamsOptions>({ WebSocket: true }),
-  history: namesOf<HistoryOptions>({
-    limit: true,
-    since: true,
-    before: true,
-    rewind: true,
-    reverse: true,
-    meta: true,
-  }),
+  history: namesOf<HistoryOptions>({ limit: true, since: true, before: true, rewind: true, reverse: true, meta: true }),
   iterate: namesOf<IterateOptions & ClientOption>({
     ...LISTEN,
     client: true,
@@ -47,13 +40,7 @@ const NAMES: Readonly<Record<CheckedPart, readonly string[]>> = {
   latest: namesOf<LatestOptions>({ every: true, maxKeys: true, batch: true }),
   loaded: namesOf<LoadOptions>({ bufferMaxMessages: true }),
   openStream: namesOf<OpenStreamOptions & ClientOption>({ client: true, meta: true, id: true }),
-  outbox: namesOf<OutboxOptions>({
-    name: true,
-    maxMessages: true,
-    maxBytes: true,
-    maxAgeMs: true,
-    afterWindow: true,
-  }),
+  outbox: namesOf<OutboxOptions>({ name: true, maxMessages: true, maxBytes: true, maxAgeMs: true, afterWindow: true }),
   presence: namesOf<AnyClientOption>({ client: true }),
   readStream: namesOf<ReadStreamOptions>({ id: true, signal: true }),
   request: namesOf<RequestOptions>({ timeoutMs: true, signal: true }),
@@ -89,21 +76,8 @@ const NAMES: Readonly<Record<CheckedPart, readonly string[]>> = {
 
 /** Of all that has `on`: each has few, and a misspelt one is of none. */
 const EVENTS = namesOf<ClientEvents & SubscriptionEvents & PresenceEvents & OutboxEvents & ProviderEvents>({
-  status: true,
-  gap: true,
-  error: true,
-  ready: true,
-  closed: true,
-  enter: true,
-  update: true,
-  leave: true,
-  'user-enter': true,
-  'user-leave': true,
-  sync: true,
-  sent: true,
-  failed: true,
-  change: true,
-  synced: true,
+  ...{ status: true, gap: true, error: true, ready: true, closed: true, sent: true, failed: true, change: true },
+  ...{ enter: true, update: true, leave: true, 'user-enter': true, 'user-leave': true, sync: true, synced: true },
 })
 
 /** Checks the names of a part's options. */
