@@ -1,4 +1,5 @@
 import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
 import { ask, asking, head, withBody } from '../requests.js'
 import { claimsOf, tokenOf } from '../tokens.js'
 
@@ -7,6 +8,8 @@ const SOCKETS = 5
 const PIPELINED = 8
 /** More than a client may have in progress. */
 const LIVE_READS = 100
+/** As many requests as a client may have in progress. */
+const OPEN_BODIES = 64
 const BIG_HEAD = head('GET /nothing', `X-Filler: ${'x'.repeat(6_000)}\r\n`)
 const BATCH_BYTES = 1024 ** 2
 const BATCH_MESSAGES = 8
@@ -24,6 +27,12 @@ const BATCH = JSON.stringify({
     payload: 'x'.repeat(BATCH_BYTES / BATCH_MESSAGES - 100),
   })),
 })
+
+/** Who a client is, at a server that trusts the proxy it comes through. */
+function nameOf({ index, jwtSecret }: Attacker): string {
+  const token = tokenOf(jwtSecret, claimsOf(`eve-${index}`))
+  return `X-Forwarded-For: 203.0.113.${index + 1}\r\nAuthorization: Bearer ${token}\r\n`
+}
 
 /** Plain HTTP and event streams. */
 export const httpCases: readonly AttackCase[] = [
@@ -59,6 +68,20 @@ export const httpCases: readonly AttackCase[] = [
     does: 'posts batches of 1 MiB that are hundreds of thousands of lists, objects, members and numbers',
     fills: ['body'],
     attack: asking(1, (place) => withBody('POST /api/publish/batch', ODD_BODIES[place % ODD_BODIES.length] ?? '')),
+  },
+  {
+    name: 'unfinished-bodies',
+    does: 'sends 64 batches of 1 MiB that lack their last byte, through a proxy that the server trusts',
+    needs: 'proxy',
+    fills: ['body'],
+    connections: OPEN_BODIES,
+    attack: async (client) =>
+      await client.hold(OPEN_BODIES, async () => {
+        const socket = await client.openSocket()
+        const headers = `${nameOf(client)}Content-Type: application/json\r\nContent-Length: ${BATCH_BYTES}\r\n`
+        await client.write(socket, head('POST /api/publish/batch', headers) + ' '.repeat(BATCH_BYTES - 1))
+        await socket.ended
+      }),
   },
   {
     name: 'stream-flood',
@@ -100,8 +123,7 @@ export const httpCases: readonly AttackCase[] = [
     fills: ['streams', 'log'],
     connections: LIVE_READS,
     attack: async (client) => {
-      const token = tokenOf(client.jwtSecret, claimsOf(`eve-${client.index}`))
-      const named = `X-Forwarded-For: 203.0.113.${client.index + 1}\r\nAuthorization: Bearer ${token}\r\n`
+      const named = nameOf(client)
       const path = `/streams/evil.live.${client.index}`
       const creating = await client.openSocket()
       await ask(client, creating, head(`PUT ${path}`, `${named}Content-Type: text/plain\r\nContent-Length: 0\r\n`))

@@ -6,7 +6,7 @@ import type { Actor } from '../../kernel/identity/actor.js'
 import { assertKeyWords } from '../../kernel/ports/word-limits.js'
 import type { RoutedNode } from './api/handlers/handler.js'
 import { RequestRefusal } from './api/read-call.js'
-import type { Bodies } from './body.js'
+import type { Bodies, BodySender } from './body.js'
 import type { Callers } from './caller.js'
 import type { HttpContext } from './context.js'
 import { allowOrigin, answerPreflight } from './responses.js'
@@ -27,6 +27,7 @@ type RespondContext = Pick<HttpContext<RoutedNode>, 'options' | 'hooks' | 'node'
   readonly callers: Callers
   readonly callerOf: () => Promise<Actor>
   readonly charge: (caller: Actor, byteCount: number) => void
+  readonly senderOf: (caller: Actor) => BodySender
 }
 
 /**
@@ -59,7 +60,8 @@ export async function respondStream(
   const charge = (byteCount: number) => context.charge(caller, byteCount)
   const author = node.authorOf(caller, () => response.destroyed)
   const { options, hooks, bodies } = context
-  const call: AddressCall = { options, hooks, bodies, charge, request, response, caller, author, key }
+  const sender = context.senderOf(caller)
+  const call: AddressCall = { options, hooks, bodies, sender, charge, request, response, caller, author, key }
   const { streamAddress } = await node.routes()
   if (method === 'GET' || method === 'HEAD') return await streamAddress.read(call)
   if (method === 'PUT') return await streamAddress.create(call)

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Actor } from '../../kernel/identity/actor.js'
 import type { Author } from '../../kernel/publishing/author.js'
-import type { Bodies } from './body.js'
+import type { Bodies, BodySender } from './body.js'
 import type { HttpContext } from './context.js'
 
 /** A request at the address of a stream. */
 export interface AddressCall extends Pick<HttpContext, 'options' | 'hooks'> {
   readonly bodies: Bodies
+  /** Of its body: the caller. */
+  readonly sender: BodySender
   readonly charge: (byteCount: number) => void
   readonly request: IncomingMessage
   readonly response: ServerResponse

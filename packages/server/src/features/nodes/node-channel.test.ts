@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Accepted, OutboundMessage } from '../../kernel/ports/broker.js'
 import { NodeChannel } from './node-channel.js'
 import type { NodeMessage } from './node-message.js'
@@ -57,5 +58,30 @@ describe('a message between nodes', () => {
     deliver(published.filter((_, at) => at !== missing))
     expect(read.map(({ text }) => text)).toEqual(['x'.repeat(700), 'z'.repeat(700)])
     expect(b.malformedCount).toBeGreaterThan(0)
+  })
+
+  it('is refused as one when the broker takes some of its parts', async () => {
+    let count = 0
+    const a = new NodeChannel({
+      node: 'a',
+      broker: {
+        bind: () => Promise.resolve(),
+        publish: () => {
+          if (++count > 1) throw new Error('full')
+          return sleep(5).then(() => Promise.reject(new Error('the first part')))
+        },
+      },
+      maxPayloadBytes: 300,
+      onMessage: () => undefined,
+      onFormat: () => undefined,
+      onError: () => undefined,
+    })
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    await expect(a.send('tasks', 'task', '{}', 'b', Buffer.alloc(700))).rejects.toThrow('full')
+    await sleep(20)
+    expect([unhandled, count, a.pendingCount]).toEqual([[], 2, 0])
   })
 })

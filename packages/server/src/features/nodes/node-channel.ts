@@ -79,10 +79,15 @@ export class NodeChannel {
     const key = to === undefined ? TOPIC_KEY + topic : NODE_KEY + to
     const roomBytes = Math.max(MIN_PART_BYTES, maxPayloadBytes - partHeadBytes(node))
     const accepted: unknown[] = []
-    for (let start = 0; start < content.length; start += roomBytes) {
-      const end = start + roomBytes
-      const part = encodePart(node, content.subarray(start, end), end < content.length, start / roomBytes)
-      accepted.push(broker.publish({ key, payload: part, isBinary: true }))
+    try {
+      for (let start = 0; start < content.length; start += roomBytes) {
+        const end = start + roomBytes
+        const part = encodePart(node, content.subarray(start, end), end < content.length, start / roomBytes)
+        accepted.push(broker.publish({ key, payload: part, isBinary: true }))
+      }
+    } catch (error) {
+      // The parts before it are pending and may fail too: all are awaited.
+      accepted.push(Promise.reject(error))
     }
     this.pendingCount += accepted.length
     try {

@@ -1,7 +1,9 @@
 import { isId } from 'webmq-client/protocol'
+import { AwakeClock } from '../../kernel/base/awake-clock.js'
 import { Conditions } from '../../kernel/base/conditions.js'
 import { Deadlines } from '../../kernel/base/deadlines.js'
 import { deferred } from '../../kernel/base/deferred.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import type { BrokerStatus } from '../../kernel/ports/broker.js'
 import { Attention } from './attention.js'
 import { LeaseSender } from './lease-sender.js'
@@ -14,11 +16,14 @@ import { compareClock, Differences, MAX_PEERS, type Peer, Peers } from './peers.
 
 const TOPIC = 'nodes'
 /**
- * A node that starts is alone if no other node has answered by then, from when the broker has accepted its question; and
- * later it knows all of them.
+ * A node that starts knows all others once one that serves clients has named them. If none has by then, from when the broker
+ * has accepted its question, there are no more than those who start too.
  */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
+/** A node serves clients after this time also if the broker has not accepted its question. */
+const MEETING_MS = 5_000
+const UNMET = 'the broker has not accepted the question who is there: queue groups wait until the other nodes are known'
 /** Nodes that name all others to one that starts, the first by name: if all N did, a start would cost N x N names. */
 const NAMING_NODES = 8
 /** Time for a node that serves clients to answer, before another epoch of the log begins. */
@@ -33,6 +38,9 @@ export class Nodes {
   readonly context: NodesContext
   readonly now: () => number
   readonly deadlines: Deadlines
+  readonly #clock = new AwakeClock(() => this.#state !== 'stopped')
+  /** A clock, in milliseconds, that stands while this process does: what others did meanwhile has not been read. */
+  readonly awakeMs: () => number
   readonly attention: Attention
   readonly #peers: Peers
   readonly #conditions = new Conditions()
@@ -50,21 +58,28 @@ export class Nodes {
   #isJoining = false
   /** Clients may be served: other nodes know this one, or cannot be reached. */
   #hasJoined = false
-  /** The broker has answered a lease that asks the others for theirs. */
-  #hasAsked = false
+  /** Counts the times in which messages pass without a loss. */
+  #life = 0
+  /** The last one in which the broker has accepted a lease of this node, which asks the others for theirs. */
+  #askedLife = -1
+  /** The last one in which a node that serves clients has named the others. */
+  #namedLife = -1
+  #hasMet = false
   #isGreeted = false
   #droppedCount = 0
 
   constructor(context: NodesContext) {
     this.context = context
     this.now = context.now ?? (() => performance.now())
+    this.awakeMs = context.now ?? (() => this.#clock.at(performance.now()))
+    this.#clock.start()
     const { node, broker, maxPayloadBytes, ttlMs, logger } = context
     this.#differences = new Differences(logger)
-    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
-    this.deadlines = new Deadlines({ now: this.now, onError: (err) => onError(err, 'a deadline of nodes failed') })
-    const { now, deadlines } = this
+    const onError = (err: unknown, text: string) => logPaced(logger, 'warn', { err }, text)
+    this.deadlines = new Deadlines({ now: this.awakeMs, onError: (err) => onError(err, 'a deadline of nodes failed') })
+    const { deadlines } = this
     const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
-    this.#peers = new Peers({ node, ttlMs, now, deadlines, isCutOff: () => this.isCutOff, gone })
+    this.#peers = new Peers({ node, ttlMs, deadlines, isCutOff: () => this.isCutOff, gone })
     this.attention = new Attention({ now: this.now, validMs: this.#peers.validMs, changed: () => this.lease() })
     this.channel = new NodeChannel({
       node,
@@ -82,7 +97,7 @@ export class Nodes {
       send: (peer, lease) => this.channel.tell(TOPIC, 'lease', lease, peer),
     })
     if (context.log === undefined || !this.hasOthers) return
-    this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
+    this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.awakeMs() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
   }
 
@@ -103,6 +118,11 @@ export class Nodes {
   /** Whether the other nodes have had time to answer. */
   get isGreeted(): boolean {
     return this.#isGreeted || !this.hasOthers
+  }
+
+  /** Whether this node has known the others, or that there are none, since it started. */
+  get hasMet(): boolean {
+    return this.#hasMet || !this.hasOthers
   }
 
   peers(): string[] {
@@ -184,6 +204,7 @@ export class Nodes {
     const isUp = status === 'up'
     if (isUp === this.#isUp) return
     this.#isUp = isUp
+    this.#life++
     if (this.#state !== 'open') return
     this.#peers.renewAll()
     if (isUp) this.gap()
@@ -191,6 +212,7 @@ export class Nodes {
 
   gap(): void {
     if (this.#state !== 'open') return
+    this.#life++
     this.#log?.cutOff(this.#hasJoined)
     this.lease(true)
     for (const table of this.#tables.values()) table.restart()
@@ -240,6 +262,7 @@ export class Nodes {
     this.#state = 'stopped'
     this.deadlines.stop()
     this.attention.stop()
+    this.#clock.stop()
     this.channel.close()
     this.#conditions.end()
   }
@@ -255,15 +278,30 @@ export class Nodes {
     this.attention.start()
     this.lease(true)
     this.#renew()
-    const hasPeers = () => this.#peers.byName.size > 0
-    await this.until(() => this.#hasAsked || hasPeers())
-    void this.until(() => false, GREETING_MS).then(() => {
-      this.#isGreeted = true
-      this.#conditions.look()
-    })
-    await this.until(hasPeers, GREETING_MS)
+    void this.#meet()
+    await this.until(() => this.#hasMet, MEETING_MS)
+    if (!this.#hasMet && this.#state === 'open') this.context.logger.warn({ waitedMs: MEETING_MS }, UNMET)
+  }
+
+  /** Learns who is there: asks again after each cut, until the others have had time to answer. */
+  async #meet(): Promise<void> {
+    let isOver = false
+    let greeting: Promise<void> | undefined
+    while (!isOver && this.#state === 'open') {
+      const life = this.#life
+      await this.until(() => this.#askedLife === this.#life)
+      if (this.#askedLife !== life) continue
+      greeting = this.until(() => false, GREETING_MS)
+      await this.until(() => this.#namedLife === this.#life, GREETING_MS)
+      isOver = life === this.#life
+    }
     await this.until(() => this.#isComplete)
     this.#peers.removeSilent()
+    this.#hasMet = true
+    this.#conditions.look()
+    await greeting
+    this.#isGreeted = true
+    this.#conditions.look()
   }
 
   get #isNaming(): boolean {
@@ -280,7 +318,7 @@ export class Nodes {
     if (this.#state !== 'open') return
     this.lease()
     for (const table of this.#tables.values()) table.retry?.()
-    this.deadlines.set(this.now() + this.#peers.leaseIntervalMs, () => this.#renew())
+    this.deadlines.set(this.awakeMs() + this.#peers.leaseIntervalMs, () => this.#renew())
   }
 
   /** What a lease says now. */
@@ -296,17 +334,15 @@ export class Nodes {
 
   #sendLease(lease: object): void {
     const sentAtMs = this.now()
-    const answered = () => {
-      this.#hasAsked = true
+    const life = this.#life
+    const accepted = () => {
+      this.attention.leased(sentAtMs)
+      this.#askedLife = life
       this.#conditions.look()
     }
     this.channel
       .send(TOPIC, 'lease', JSON.stringify(lease))
-      .then(
-        () => this.attention.leased(sentAtMs),
-        (error: unknown) => this.report(error, TOPIC),
-      )
-      .finally(answered)
+      .then(accepted, (error: unknown) => this.report(error, TOPIC))
   }
 
   #handle(message: NodeMessage): void {
@@ -344,6 +380,8 @@ export class Nodes {
       this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })
     }
     for (const other of others) this.#peers.obtain(other)
+    // One that starts too does not know them.
+    if (others.length > 0 && fields.starts !== true) this.#namedLife = this.#life
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }

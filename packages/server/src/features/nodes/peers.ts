@@ -45,7 +45,7 @@ export interface PeersContext {
   /** This node. */
   readonly node: string
   readonly ttlMs: number
-  readonly now: () => number
+  /** By a clock that stands while this process does: leases that arrive meanwhile are read late. */
   readonly deadlines: Deadlines
   readonly isCutOff: () => boolean
   /** @param hasLeft The node has said so, and did not crash. */
@@ -81,8 +81,8 @@ export class Peers {
     if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
     peer.expiry = undefined
     if (this.#context.isCutOff()) return
-    const atMs = this.#context.now() + Math.min(validMs, MAX_VALID_MS)
-    peer.expiry = this.#context.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+    const { deadlines } = this.#context
+    peer.expiry = deadlines.set(deadlines.now() + Math.min(validMs, MAX_VALID_MS), () => this.remove(name, false))
   }
 
   heardTerm(name: string, term: number): void {
@@ -107,12 +107,6 @@ export class Peers {
   /** Removes nodes that were named by others, and have not reported. */
   removeSilent(): void {
     for (const [name, { hasReported }] of [...this.byName]) if (!hasReported) this.remove(name, false)
-  }
-
-  #expire(name: string, peer: Peer, atMs: number): void {
-    // The deadline is late, so this process was paused: leases may have arrived that were not read yet, so no node expires now.
-    if (this.#context.now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
-    else this.remove(name, false)
   }
 }
 

@@ -24,8 +24,7 @@ export interface LocalMembersContext {
   readonly members: Members
   /** The other nodes are told of a member. */
   readonly changed: (address: string, stamp?: number) => void
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly now: () => number
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
 }
 
 /** The members of this node's connections. Only this node decides about them; it tells the other nodes. */
@@ -84,13 +83,13 @@ export class LocalMembers {
 
   /** The member's connection is lost; the member lingers, because the client may come back. */
   abandon(key: string, id: string): void {
-    const { deadlines, lingerMs, now } = this.#context
+    const { deadlines, lingerMs } = this.#context
     const held = this.#byAddress.get(addressOf(key, id))
     if (held === undefined) return
     held.holder = undefined
     this.#stopLingering(held)
     if (lingerMs === 0) this.#end(key, id, 0)
-    else held.linger = deadlines.set(now() + lingerMs, () => this.#end(key, id, 0))
+    else held.linger = deadlines.set(deadlines.now() + lingerMs, () => this.#end(key, id, 0))
   }
 
   /** Another node holds the member. If its entry is newer and ours is lingering, the client has come back there. */

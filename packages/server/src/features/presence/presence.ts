@@ -1,5 +1,6 @@
 import type { PresenceMember } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
@@ -62,7 +63,8 @@ export class Presence {
     this.#context = context
     const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
     const now = context.now ?? (() => performance.now())
-    const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
+    const onError = (err: unknown) => logPaced(logger, 'warn', { err }, 'a deadline of presence failed')
+    const deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     const watchers = new Watchers({ transport, now, find: (key, id) => members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))
     const entries = {
@@ -81,7 +83,7 @@ export class Presence {
       },
       // As after any lost connection: clients may reconnect to other nodes.
       removeNode: (peer: string, hasLeft: boolean) => {
-        if (hasLeft) deadlines.set(now() + lingerMs, () => members.removeNode(peer))
+        if (hasLeft) deadlines.set(deadlines.now() + lingerMs, () => members.removeNode(peer))
         else members.removeNode(peer)
       },
     }
@@ -92,7 +94,7 @@ export class Presence {
       isConfirmed: false,
     })
     const changed = (address: string, stamp?: number) => this.#table.changed(address, stamp)
-    const localMembers = new LocalMembers({ node, lingerMs, members, changed, deadlines, now })
+    const localMembers = new LocalMembers({ node, lingerMs, members, changed, deadlines })
     this.members = members
     this.#deadlines = deadlines
     this.#watchers = watchers

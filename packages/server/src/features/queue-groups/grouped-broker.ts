@@ -33,6 +33,11 @@ export class GroupedBroker extends BrokerFilter {
   /** `undefined` when nobody has to be waited for. */
   #handedOver(message: OutboundMessage): Promise<unknown> | undefined {
     if (isReserved(message.key)) return undefined
+    if (this.#groups.isKnown) return this.#toGroups(message)
+    return this.#groups.handOvers.hold(message, (held) => this.#toGroups(held))
+  }
+
+  #toGroups(message: OutboundMessage): Promise<unknown> | undefined {
     const { known, handOvers } = this.#groups
     const matching = known.match('listen', message.key)
     if (matching.length === 0) return undefined

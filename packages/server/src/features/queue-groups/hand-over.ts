@@ -27,6 +27,7 @@ const MAX_AGAIN = 256
 export class HandOvers {
   readonly #groups: QueueGroups
   readonly #pending = new Map<number, Pending>()
+  #heldCount = 0
   #pendingBytes = 0
   #lastNumber = 0
   #missedCount = 0
@@ -42,7 +43,7 @@ export class HandOvers {
     return {
       missedCount: this.#missedCount,
       failedCount: this.#failedCount,
-      pendingCount: this.#pending.size,
+      pendingCount: this.#pending.size + this.#heldCount,
       pendingBytes: this.#pendingBytes,
       waitingCount,
     }
@@ -59,7 +60,7 @@ export class HandOvers {
    *   gone, and may have got it.
    */
   handOver(group: QueueGroup, message: HandOverMessage, asked?: Asked): MaybePromise<string | undefined> {
-    const { node, maxPendingBytes, waitMs, now } = this.#groups.context
+    const { node, waitMs } = this.#groups.context
     let picked = this.#pick(group, message, NOBODY)
     const excluded = new Set<string>()
     let isFull = false
@@ -75,16 +76,13 @@ export class HandOvers {
       this.#missedCount++
       return undefined
     }
-    const byteCount = message.payload.length + OVERHEAD_BYTES
-    if (this.#pending.size >= MAX_PENDING || this.#pendingBytes + byteCount > maxPendingBytes) {
-      throw this.#failure('too many messages wait for members of queue groups')
-    }
+    const byteCount = this.#assertRoom(message)
     const pending: Pending = {
       number: asked?.number ?? this.nextNumber(),
       group,
       message: { ...message, payload: copyBytes(message.payload) },
       asked,
-      untilMs: now() + (asked?.withinMs ?? waitMs),
+      untilMs: this.#groups.deadlines.now() + (asked?.withinMs ?? waitMs),
       excluded,
       sentTo: new Set(),
       node: picked,
@@ -100,6 +98,27 @@ export class HandOvers {
     if (this.#groups.isSilent(picked)) this.#wait(pending)
     else this.#send(pending)
     return pending.outcome.promise
+  }
+
+  /**
+   * Waits until the queue groups of the other nodes are known: this node has just started, and its broker does not answer.
+   * @param go Gets the message with a copy of its payload.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable)
+   */
+  async hold<Message extends HandOverMessage, Result>(
+    message: Message,
+    go: (held: Message) => MaybePromise<Result>,
+  ): Promise<Result> {
+    const byteCount = this.#assertRoom(message)
+    const held = { ...message, payload: copyBytes(message.payload) }
+    this.#heldCount++
+    this.#pendingBytes += byteCount
+    const { nodes, waitMs } = this.#groups.context
+    await nodes.until(() => this.#groups.isKnown, waitMs)
+    this.#heldCount--
+    this.#pendingBytes -= byteCount
+    if (!this.#groups.isKnown) throw this.#failure('the other nodes are not known yet')
+    return await go(held)
   }
 
   /** Answers of another node. Never calls the broker from within this call. */
@@ -164,8 +183,24 @@ export class HandOvers {
     }
   }
 
+  /** Nobody waits for this request any more. */
+  cancel(number: number): void {
+    const pending = this.#pending.get(number)
+    if (pending !== undefined) this.#end(pending).reject(refusalOf('E_DISCONNECTED'))
+  }
+
   stop(error: WebMQError): void {
     for (const pending of [...this.#pending.values()]) this.#end(pending).reject(error)
+  }
+
+  /** @returns The memory of the message while it waits. */
+  #assertRoom({ payload }: HandOverMessage): number {
+    const byteCount = payload.length + OVERHEAD_BYTES
+    const isFull = this.#pending.size + this.#heldCount >= MAX_PENDING
+    if (isFull || this.#pendingBytes + byteCount > this.#groups.context.maxPendingBytes) {
+      throw this.#failure('too many messages wait for members of queue groups')
+    }
+    return byteCount
   }
 
   #pick(group: QueueGroup, { messageId }: HandOverMessage, excluded: ReadonlySet<string>): string | undefined {
@@ -178,11 +213,11 @@ export class HandOvers {
 
   #send(pending: Pending): void {
     const { number, group, message, asked, node: to, sentTo, untilMs } = pending
-    const { nodes, now } = this.#groups.context
+    const { nodes } = this.#groups.context
     const { key, payload, isBinary, messageId } = message
     // The broker ends the first try of a message in its own time, which is the same.
     if (sentTo.size > 0 || asked !== undefined) this.#setDeadline(pending, untilMs, () => this.#fail(pending))
-    const withinMs = asked && Math.max(1, Math.ceil(untilMs - now()))
+    const withinMs = asked && Math.max(1, Math.ceil(untilMs - this.#groups.deadlines.now()))
     const term = nodes.termOf(to)
     pending.isWaiting = false
     pending.term = term
@@ -202,18 +237,19 @@ export class HandOvers {
   }
 
   #await(pending: Pending): void {
-    const { nodes, now, answerMs } = this.#groups.context
-    const leftMs = pending.untilMs - now()
-    const atMs = now() + (leftMs > 0 ? Math.min(answerMs, leftMs) : answerMs * LATE_SHARE)
-    this.#setDeadline(pending, atMs, () => {
-      const nowMs = now()
-      // Late: this process was paused, and the answer may have arrived and not been read.
-      if (nowMs - atMs > answerMs * LATE_SHARE) this.#await(pending)
-      else if (nowMs >= pending.untilMs) this.#fail(pending)
-      // The answer cannot come while this node is cut off.
-      else if (nodes.isUp) this.#groups.suspect(pending.node)
-      else this.#await(pending)
-    })
+    const { context, deadlines } = this.#groups
+    const { nodes, answerMs } = context
+    const leftMs = pending.untilMs - deadlines.now()
+    this.#setDeadline(
+      pending,
+      deadlines.now() + (leftMs > 0 ? Math.min(answerMs, leftMs) : answerMs * LAST_SHARE),
+      () => {
+        if (deadlines.now() >= pending.untilMs) this.#fail(pending)
+        // The answer cannot come while this node is cut off.
+        else if (nodes.isUp) this.#groups.suspect(pending.node)
+        else this.#await(pending)
+      },
+    )
   }
 
   /** Waits until its node is heard or gone, or its time is over. */
@@ -326,5 +362,5 @@ export class HandOvers {
 const NOBODY: ReadonlySet<string> = new Set()
 const NO_NODE = ''
 const FULL = 'the members of a queue group take no more'
-/** A deadline that is late by more than this share of its time says nothing about the other node. */
-const LATE_SHARE = 1 / 4
+/** A message whose time is over has this share of the time of an answer for one that is under way. */
+const LAST_SHARE = 1 / 4

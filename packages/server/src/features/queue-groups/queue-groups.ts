@@ -1,11 +1,13 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import type { DedupeOptions } from '../../kernel/ports/dedupe-window.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
+import { ClientGroups } from './client-groups.js'
 import { type GroupMember, type GroupMessage, type GroupName, groupIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
 import { type GroupChange, KnownGroups } from './known-groups.js'
@@ -82,6 +84,7 @@ export class QueueGroups {
   readonly isSupported: boolean
   readonly context: QueueGroupsContext & typeof DEFAULTS
   readonly known = new KnownGroups()
+  readonly ofClients = new ClientGroups()
   readonly deadlines: Deadlines
   readonly ownMembers: OwnMembers
   readonly handOvers: HandOvers
@@ -95,7 +98,8 @@ export class QueueGroups {
     const { nodes, broker, maxPayloadBytes, now, dedupe, delivered } = this.context
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
-    this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
+    const onError = (err: unknown) => this.report(err, 'a deadline of queue groups failed')
+    this.deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     this.#table = new SharedTable(nodes, this.known, {
       name: 'groups',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
@@ -142,7 +146,11 @@ export class QueueGroups {
    */
   join(name: GroupName, member: GroupMember): MaybePromise<void> {
     this.assertSupported()
+    const { byId } = this.known
+    const { client } = member
+    if (client !== undefined) this.ofClients.assertRoom(client, name, byId.has(groupIdOf(name)) ? 0 : byId.size)
     const group = this.known.obtain(name)
+    if (client !== undefined) this.ofClients.add(client, name)
     group.members.push(member)
     this.#memberCount++
     this.handOvers.joined(group, this.context.node)
@@ -160,6 +168,7 @@ export class QueueGroups {
     const index = group?.members.indexOf(member) ?? -1
     if (group === undefined || index < 0) return
     group.members.splice(index, 1)
+    if (member.client !== undefined) this.ofClients.remove(member.client, name)
     this.#memberCount--
     this.#table.changed(group.id)
     this.known.prune(group)
@@ -191,6 +200,11 @@ export class QueueGroups {
     this.handOvers.silent(node)
   }
 
+  /** Whether this node has heard which queue groups the others have, since it started. */
+  get isKnown(): boolean {
+    return !this.isSupported || this.context.nodes.hasMet
+  }
+
   isSilent(node: string): boolean {
     return this.#table.isSilent(node)
   }
@@ -209,7 +223,7 @@ export class QueueGroups {
   }
 
   report(err: unknown, text: string): void {
-    this.context.logger.warn({ err }, text)
+    logPaced(this.context.logger, 'warn', { err }, text)
   }
 
   stats(): QueueGroupStats {

@@ -1,19 +1,16 @@
+import { AwakeClock } from './awake-clock.js'
 import { deferred } from './deferred.js'
 import { within } from './within.js'
-
-/** A wait that ends later than by this share of its time says nothing: this process stood still, and events may wait to be read. */
-const LATE_SHARE = 1 / 4
-/** So often is a wait begun again that ended late. */
-const MAX_LATE = 4
 
 /** Waits for conditions that events bring about. */
 export class Conditions {
   readonly #looks = new Set<() => void>()
+  readonly #clock = new AwakeClock(() => this.#looks.size > 0)
   #isOver = false
 
   /**
    * Resolves when the condition holds now or at a {@link look}, after the time, or after {@link end}. Time in which this
-   * process stood still does not count, up to five times of it.
+   * process stands still does not count.
    */
   async until(condition: () => boolean, timeoutMs: number): Promise<void> {
     if (condition() || this.#isOver) return
@@ -22,11 +19,10 @@ export class Conditions {
       if (condition() || this.#isOver) isMet.resolve()
     }
     this.#looks.add(look)
-    for (let lateCount = 0; lateCount <= MAX_LATE; lateCount++) {
-      const endMs = performance.now() + timeoutMs
-      if (await within(isMet.promise, timeoutMs)) break
-      if (performance.now() - endMs <= timeoutMs * LATE_SHARE) break
-    }
+    this.#clock.start()
+    const awakeMs = () => this.#clock.at(performance.now())
+    const endMs = awakeMs() + timeoutMs
+    for (let leftMs = timeoutMs; leftMs > 0; leftMs = endMs - awakeMs()) if (await within(isMet.promise, leftMs)) break
     this.#looks.delete(look)
   }
 

@@ -7,8 +7,8 @@ export interface Deadline {
 }
 
 export interface DeadlinesOptions {
-  /** The clock, in milliseconds; default `Date.now`. */
-  readonly now?: () => number
+  /** The clock, in milliseconds: a monotonic one, unless the deadlines are times of day, which end when somebody sets the clock. */
+  readonly now: () => number
   readonly onError: (error: unknown) => void
 }
 
@@ -22,14 +22,15 @@ const MAX_TIMER_MS = 2_147_483_647
  * frees its memory at once. Deadlines fire at most 50 ms late and never early. They do not keep the process alive.
  */
 export class Deadlines {
-  readonly #now: () => number
+  /** The clock, in milliseconds. */
+  readonly now: () => number
   readonly #onError: (error: unknown) => void
   readonly #heap: Deadline[] = []
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
   constructor(options: DeadlinesOptions) {
-    this.#now = options.now ?? Date.now
+    this.now = options.now
     this.#onError = options.onError
   }
 
@@ -46,10 +47,10 @@ export class Deadlines {
     return deadline
   }
 
-  /** Cancels a deadline; a no-op once it has fired. */
+  /** Cancels a deadline; a no-op once it has fired, and for one of other deadlines. */
   clear(deadline: Deadline): void {
     const { index } = deadline
-    if (index < 0) return
+    if (this.#heap[index] !== deadline) return
     deadline.index = -1
     const last = this.#heap.pop()
     if (last === undefined || last === deadline) return
@@ -69,15 +70,15 @@ export class Deadlines {
     const earliest = this.#heap[0]
     if (earliest === undefined || earliest.atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
-    const delayMs = Math.min(MAX_TIMER_MS, Math.max(GRANULARITY_MS, earliest.atMs - this.#now()))
-    this.#timerAtMs = this.#now() + delayMs
+    const delayMs = Math.min(MAX_TIMER_MS, Math.max(GRANULARITY_MS, earliest.atMs - this.now()))
+    this.#timerAtMs = this.now() + delayMs
     this.#timer = setTimeout(() => this.#fireDue(), delayMs)
     this.#timer.unref()
   }
 
   #fireDue(): void {
     this.#timerAtMs = Number.POSITIVE_INFINITY
-    const nowMs = this.#now()
+    const nowMs = this.now()
     for (let due = this.#heap[0]; due !== undefined && due.atMs <= nowMs; due = this.#heap[0]) {
       this.clear(due)
       try {

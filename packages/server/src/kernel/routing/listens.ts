@@ -76,10 +76,15 @@ export class Listens {
     if (route === undefined) throw new TypeError('a retained pattern has a route')
     const buffer = liveBuffers.start(route, maxLiveBufferBytes)
     let isBound = !isPromise(bound)
+    let isAborted = false
+    const free = () => {
+      if (own === undefined && isBound && isAborted) this.#release(route)
+    }
     if (isPromise(bound)) {
       bound.then(
         () => {
           isBound = true
+          free()
         },
         () => undefined,
       )
@@ -92,7 +97,8 @@ export class Listens {
     const abort = () => {
       if (isOver) return
       end()
-      if (own === undefined && isBound) this.#release(route)
+      isAborted = true
+      free()
     }
     const commit = () => {
       if (this.#isClosed) return abort()

@@ -12,7 +12,7 @@ import {
   isTrusted,
 } from '../../../kernel/identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../../kernel/identity/index.js'
-import { Bodies } from '../body.js'
+import { Bodies, type BodySender, FREE_SHARE } from '../body.js'
 import { BodyFlow, HeldConnections } from '../body-flow.js'
 import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
@@ -39,8 +39,9 @@ const JSON_FACTOR = 2
 /** It is parsed in one go, and others wait meanwhile: for some 15 ms. */
 const BATCH_BYTES = 1024 ** 2
 const SMALL_BYTES = 8_192
-/** Bytes of all bodies at once. */
+/** Bytes of all bodies of clients at once, or as many as one client needs for the largest one in pieces of a packet each. */
 const TOTAL_BYTES = 64 * 1024 ** 2
+const TOTAL_PER_BODY = 1.4 * (1 + 1 / FREE_SHARE)
 /** Callers with a retryable error may try again after this. */
 const RETRY_AFTER_S = 1
 /** Connections of a client that write, for each stream that it may have: some have been answered and close. */
@@ -93,7 +94,8 @@ export class HttpApi {
   constructor(context: HttpApiContext) {
     this.#context = context
     this.#budgets = new Budgets(context.options)
-    this.#bodies = new Bodies({ timeoutMs: context.options.messageTimeoutMs, maxTotalBytes: TOTAL_BYTES })
+    const maxTotalBytes = Math.max(TOTAL_BYTES, TOTAL_PER_BODY * this.#maxBytesOf('batch'))
+    this.#bodies = new Bodies({ timeoutMs: context.options.messageTimeoutMs, maxTotalBytes })
   }
 
   /** Answers one request. @param hold Exempts its connection from the limits of short requests. */
@@ -116,7 +118,8 @@ export class HttpApi {
       const { respondStream } = await import('../stream-address.js')
       const callerOf = async () => (await this.#callerOf(exchange, { access: 'client' })) as Actor
       const charge = (caller: Actor, byteCount: number) => this.#charge(caller, byteCount)
-      const context = { ...this.#context, bodies: this.#bodies, callerOf, charge }
+      const senderOf = (caller: Actor) => this.#senderOf(caller)
+      const context = { ...this.#context, bodies: this.#bodies, callerOf, charge, senderOf }
       return await respondStream(context, request, response, path.slice(streamsPath.length + 1), exchange)
     }
     const methods = TABLE.get(path)
@@ -153,6 +156,13 @@ export class HttpApi {
 
   #charge(caller: Actor | undefined, byteCount: number): void {
     if (caller?.door === 'http') this.#budgets.charge(caller, byteCount)
+  }
+
+  #senderOf(caller: Actor): BodySender {
+    return {
+      client: isTrusted(caller) ? undefined : clientNameOf(caller),
+      charge: (byteCount) => this.#charge(caller, byteCount),
+    }
   }
 
   async #callerOf(exchange: Exchange, { access }: Pick<Route, 'access'>): Promise<Actor | undefined> {
@@ -229,8 +239,8 @@ export class HttpApi {
       return handle(exchange.flow)
     }
     const maxBytes = format === 'bytes' ? this.#context.options.maxPayloadBytes : this.#maxBytesOf(route.body.size)
-    return this.#bodies.read(request, response, maxBytes, (bytes) => {
-      this.#charge(caller, bytes.length)
+    const sender = this.#senderOf(caller ?? clientOverHttp(undefined, this.#context.callers.addressOf(request)))
+    return this.#bodies.read(request, response, sender, maxBytes, (bytes) => {
       const body = format === 'bytes' ? bytes : readJson(bytes, route)
       exchange.target ??= keyIn(body)
       return handle(body)

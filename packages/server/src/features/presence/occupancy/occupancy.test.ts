@@ -201,6 +201,25 @@ describe('Occupancy', () => {
     expect(backend.taken).toEqual(['+chat.1', '+chat.2'])
   })
 
+  it.each(['frozen', 'cut off'])(
+    'tells again what is occupied at a node that was %s while another one began',
+    async (how) => {
+      const { backend, nodes, start } = await fleet(1)
+      nodes[0].listen('chat.1')
+      await soon()
+      expect(backend.taken).toEqual(['+chat.1'])
+      if (how === 'frozen') nodes[0].broker.freeze()
+      else nodes[0].broker.cut()
+      start('n1')
+      await vi.advanceTimersByTimeAsync(3 * TTL_MS)
+      expect(backend.taken).toEqual(['+chat.1', '*'])
+      if (how === 'frozen') nodes[0].broker.thaw()
+      else nodes[0].broker.mend()
+      await vi.advanceTimersByTimeAsync(3 * TTL_MS)
+      expect(backend.taken).toEqual(['+chat.1', '*', '+chat.1'])
+    },
+  )
+
   it('counts what it has no room for', async () => {
     const hub = new BrokerHub()
     const backend = new OccupancyBackend()

@@ -1,5 +1,6 @@
 import { contains } from 'webmq-client/protocol'
 import { type Deadline, Deadlines } from '../../../kernel/base/deadlines.js'
+import { logPaced } from '../../../kernel/base/log-bug.js'
 import { LogPace } from '../../../kernel/base/log-pace.js'
 import type { Logger } from '../../../kernel/base/logger.js'
 import { type Nodes, SharedTable } from '../../nodes/index.js'
@@ -93,7 +94,8 @@ export class Occupancy {
     this.#says = new Says(2 * context.maxPatterns)
     this.#now = now
     this.#time = time
-    this.#deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of occupancy failed') })
+    const onError = (err: unknown) => logPaced(logger, 'warn', { err }, 'a deadline of occupancy failed')
+    this.#deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     const says = {
       ids: () => new Set([...this.#counts.keys(), ...this.#facts.keys()]),
       entryText: (pattern: string) => {
@@ -204,7 +206,7 @@ export class Occupancy {
   #schedule(inMs: number): void {
     if (this.#look !== undefined || this.#isStopped) return
     const atMs = this.#now() + inMs
-    this.#look = this.#deadlines.set(atMs, () => {
+    this.#look = this.#deadlines.set(this.#deadlines.now() + inMs, () => {
       this.#look = undefined
       // This process was paused: others may have taken its place.
       if (this.#now() - atMs > PAUSE_MS) this.#settle()
@@ -217,7 +219,7 @@ export class Occupancy {
    * Until then it decides nothing, also when it knows no other node: their answers may be on their way.
    */
   #settle(): void {
-    this.#settledAtMs = this.#now() + this.#context.nodes.context.ttlMs
+    this.#settledAtMs = this.#deadlines.now() + this.#context.nodes.context.ttlMs
   }
 
   #lookAtAll(): void {
@@ -232,7 +234,7 @@ export class Occupancy {
     const { nodes } = this.#context
     if (!nodes.hasOthers) return true
     const isKnown = nodes.isUp && nodes.isGreeted && nodes.isOpen(this.#table) && this.#table.isComplete
-    return isKnown && this.#now() >= this.#settledAtMs
+    return isKnown && this.#deadlines.now() >= this.#settledAtMs
   }
 
   #lookAtDirty(): void {
@@ -260,7 +262,10 @@ export class Occupancy {
       if (isToTell || !covers(this.#facts.get(pattern), fact)) this.#set(pattern, fact)
     }
     const isOccupied = pattern === FLEET || this.#isListened(pattern)
-    if (isOccupied === (fact?.isOccupied ?? false)) {
+    // What is older than a `vacated-all` of a node that took itself for the only one is vacated for the backend.
+    const isTold =
+      fact?.isOccupied === true && (pattern === FLEET || fact.generation > (this.#newest(FLEET)?.generation ?? 0))
+    if (isOccupied === isTold) {
       this.#endGrace(pattern)
       if (!isOccupied && fact?.isReported) this.#forgetLater(pattern, fact)
     } else if (isOccupied) {
@@ -271,7 +276,7 @@ export class Occupancy {
         this.#graces.delete(pattern)
         this.#vacate(pattern)
       }
-      this.#graces.set(pattern, this.#deadlines.set(this.#now() + this.#context.graceMs, end))
+      this.#graces.set(pattern, this.#deadlines.set(this.#deadlines.now() + this.#context.graceMs, end))
     }
   }
 
@@ -320,7 +325,8 @@ export class Occupancy {
       this.#facts.delete(pattern)
       this.#share(pattern)
     }
-    if (!this.#graces.has(pattern)) this.#graces.set(pattern, this.#deadlines.set(this.#now() + KEPT_MS, forget))
+    if (!this.#graces.has(pattern))
+      this.#graces.set(pattern, this.#deadlines.set(this.#deadlines.now() + KEPT_MS, forget))
   }
 
   #endGrace(pattern: string): void {
@@ -339,7 +345,8 @@ export class Occupancy {
 
   #apply(say: Say): void {
     if (!this.#says.take(say)) this.#droppedCount++
-    this.#mark(say.id)
+    if (say.id === FLEET) this.#lookAtAll()
+    else this.#mark(say.id)
   }
 
   #removeNode(node: string): void {

@@ -116,12 +116,9 @@ export async function deleteStream({ streams, author, key, response }: StreamCal
 }
 
 async function withBody(call: StreamCall, use: (body: Buffer) => Promise<void>): Promise<void> {
-  const { request, response, options, bodies, charge } = call
+  const { request, response, options, bodies, sender } = call
   assertUnencoded(request)
-  await bodies.read(request, response, options.maxPayloadBytes, (body) => {
-    charge(body.length)
-    return use(body)
-  })
+  await bodies.read(request, response, sender, options.maxPayloadBytes, use)
 }
 
 /** What is added: of JSON, a line for each value. @param fold The stream, if there is one. */
