@@ -41,7 +41,7 @@ export function presenceVerb(presence: Presence): VerbRow<'presence'> {
           const { member, data } = message
           const length = data?.length ?? 0
           meter.charge(ENTER_UNITS + length / DATA_BYTES_PER_UNIT)
-          const result = { id: own.enter(key, session.userId, member, data) }
+          const result = { id: own.enter(key, session, member, data) }
           meter.charge(own.tellingUnits(key, MEMBER_BYTES + length))
           session.reply({ verb: 'ok', id, result })
           return
