@@ -62,7 +62,9 @@ export class LogLink implements LinkLog {
     this.#reader = reader
     const start = await openLog(log, server, after, this.#subscribe())
     if (reader.isStopped) return
+    const askedMs = performance.now()
     await reader.read(start)
+    this.followed(askedMs)
     if (!reader.isStopped) this.#createCall = log.calls(start.term)
   }
 
@@ -96,9 +98,14 @@ export class LogLink implements LinkLog {
     throw new LogRestart('another epoch of the log has begun')
   }
 
+  /** The link has brought all that was logged until then. @param untilMs By `performance.now()`. */
+  followed(untilMs: number): void {
+    const log = this.#log
+    if (this.#reader?.isLive === true) log.followedUntilMs = Math.max(untilMs, log.followedUntilMs ?? untilMs)
+  }
+
   /** The link is over. */
   stop(): void {
-    if (this.#reader?.isLive === true) this.#log.followedUntilMs = performance.now()
     this.#reader?.stop()
     this.#stopAsking()
   }

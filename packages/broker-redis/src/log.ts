@@ -31,7 +31,7 @@ export class RedisLog {
   readonly keys: readonly string[]
   /** Without history a node only hears what others log. */
   readonly isFollowed: boolean
-  /** When a link of this node last stopped to follow the log, by `performance.now()`. */
+  /** A link of this node has brought all that was logged until then, by `performance.now()`. */
   followedUntilMs: number | undefined
   /** The id of the entry that a link of this node has read last. */
   readonly #last = { offset: 0, timeMs: 0 }

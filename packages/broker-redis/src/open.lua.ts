@@ -2,7 +2,7 @@
  * Finds where a node continues to read. Returns the epoch, the offset to read after, '1' if that is the node's
  * position, the term, and the offset before the epoch. Returns nothing when the node must ask again.
  *
- * In a new term the log may have lost its end. It has not if the node followed the log until the server went, and the
+ * In a new term the log may have lost its end. It has not if the node followed the log until nothing more was logged, and the
  * log has what it has read. A node that cannot say that asks again for a while, to let others come first. Then another
  * epoch of the log begins; its messages stay.
  *
@@ -14,7 +14,7 @@ local NODE_EPOCH = ARGV[4]
 local NODE_OFFSET = ARGV[5]
 -- Time in the id of the entry at that position; '' when the node does not know.
 local NODE_TIME = ARGV[6]
--- For so long the node has not followed the log, in ms; '' when it never has.
+-- For so long the node does not know that it followed the log, in ms; '' when it never has.
 local NODE_AWAY_MS = tonumber(ARGV[7])
 -- '1' when the node has let others come first; '2' to begin another epoch unless the log is marked with the rules.
 local IS_LAST_CALL = ARGV[8]
@@ -71,7 +71,8 @@ local function hasSeenEnd()
   if tonumber(NODE_OFFSET) == last then return true end
   local newest = redis.call('XREVRANGE', STREAM, '+', '-', 'COUNT', 1)[1]
   if not newest or not NODE_AWAY_MS then return false end
-  return tonumber(string.match(newest[1], '%d+$')) <= nowMs() - NODE_AWAY_MS + MAX_UNSENT_MS
+  local followedMs = math.max(nowMs() - NODE_AWAY_MS, tonumber(NODE_TIME) or 0)
+  return tonumber(string.match(newest[1], '%d+$')) <= followedMs + MAX_UNSENT_MS
 end
 
 if IS_LAST_CALL == '2' then

@@ -35,7 +35,8 @@ export interface RedisPairEvents extends LinkEvents {
  * The connections to one server. One publishes and the other subscribes, so that neither waits for the other's bytes.
  *
  * A heartbeat is published on one and must arrive on the other. An answer to PING would prove less: the connection may
- * have lost its subscriptions, or lead to another server than the publishing one.
+ * have lost its subscriptions, or lead to another server than the publishing one. Its payload is when it was sent, by
+ * `performance.now()`: what was logged before that has arrived when it arrives, however long this process stood still.
  */
 export class RedisPair implements LogServer, PublisherReports {
   readonly #options: RedisPairOptions
@@ -187,7 +188,11 @@ export class RedisPair implements LogServer, PublisherReports {
       new Liveness({ intervalMs, probe, silent: (detail) => this.lose(new Error(`the ${name} connection: ${detail}`)) })
     this.#publishingLiveness = livenessOf('publishing')
     this.#subscribedLiveness = livenessOf('subscribed')
-    this.#roleTimer = setInterval(() => this.#loseIfFails(this.#assertMaster()), intervalMs)
+    this.#roleTimer = setInterval(() => {
+      this.#loseIfFails(this.#assertMaster())
+      // Other messages keep the link alive, and do not tell that the log was followed.
+      if (this.log !== undefined) probe()
+    }, intervalMs)
   }
 
   #loseIfFails(promise: Promise<void>): void {
@@ -196,7 +201,10 @@ export class RedisPair implements LogServer, PublisherReports {
 
   async #sendHeartbeat(): Promise<void> {
     const { heartbeatChannel, isShard } = this.#options
-    await this.ask((redis) => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')))
+    const sentMs = String(performance.now())
+    await this.ask((redis) =>
+      isShard ? redis.spublish(heartbeatChannel, sentMs) : redis.publish(heartbeatChannel, sentMs),
+    )
   }
 
   /** A replica accepts messages but does not pass them to the nodes on its master. */
@@ -208,8 +216,16 @@ export class RedisPair implements LogServer, PublisherReports {
   #deliver(message: ReceivedMessage): void {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
-    if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()
+    const heartbeat = this.#heartbeatChannel
+    if (channel.length === heartbeat.length && channel.equals(heartbeat)) this.#heard(payload)
     else if (this.#isTelling && this.log?.take(message) !== true) this.#events.message(message)
+  }
+
+  #heard(heartbeat: Buffer): void {
+    this.#heartbeat.resolve()
+    const sentMs = Number(heartbeat.toString('latin1'))
+    // Others may publish there.
+    if (sentMs <= performance.now()) this.log?.followed(sentMs)
   }
 
   #stopTelling(): void {

@@ -21,6 +21,8 @@ export async function readRedisSettings(
     maxRetriesPerRequest: 0,
     enableReadyCheck: false,
     disableClientInfo: true,
+    // As in RedisConnection: otherwise a timer of two seconds outlives a connection that was refused.
+    disconnectTimeout: 0,
   })
   let cause: unknown
   // The calls reject with less than it says.

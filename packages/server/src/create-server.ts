@@ -75,7 +75,10 @@ function createHooks(
   return new HookCalls({
     sources,
     limits: options,
-    deadlines: new Deadlines({ onError: (err) => logBug(logger, { err }, 'a deadline of a hook failed') }),
+    deadlines: new Deadlines({
+      now: () => performance.now(),
+      onError: (err) => logBug(logger, { err }, 'a deadline of a hook failed'),
+    }),
     logger,
     now: Date.now,
   })

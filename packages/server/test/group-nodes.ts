@@ -8,7 +8,17 @@ import {
 } from '../src/features/queue-groups/group-message.js'
 import { GroupedBroker } from '../src/features/queue-groups/grouped-broker.js'
 import { QueueGroups } from '../src/features/queue-groups/queue-groups.js'
+import type { GroupRequests } from '../src/features/queue-groups/requests.js'
+import { PROCESS } from '../src/kernel/identity/actor.js'
 import type { Broker, OutboundMessage } from '../src/kernel/ports/broker.js'
+import { type Author, requestAuthor, trustedLimits } from '../src/kernel/publishing/author.js'
+
+/** Who asks, unless a test says it. */
+export const PROCESS_AUTHOR = requestAuthor(
+  PROCESS,
+  trustedLimits({ maxWords: 32, maxPayloadBytes: 262_144 }),
+  new Map(),
+)
 
 /** A message that a member got. */
 export interface Taken {
@@ -105,6 +115,11 @@ export class GroupNode {
 
   async publish(key: string, text: string, more: Partial<OutboundMessage> = {}): Promise<void> {
     await this.broker.publish({ key, payload: Buffer.from(text), isBinary: false, ...more })
+  }
+
+  /** Asks as the process does, or as somebody else. */
+  ask(message: GroupMessage, withinMs: number, asker: Author = PROCESS_AUTHOR): ReturnType<GroupRequests['ask']> {
+    return this.groups.requests.ask(message, withinMs, asker)
   }
 
   /** Ends without a word to the others. */

@@ -50,6 +50,21 @@ describe('POST /api/publish', () => {
   ])('refuses %s', async (_, body, expected) => {
     expect(codeOf(await api.ask('/api/publish', { body }))).toBe(expected)
   })
+
+  // Symptom: "has no member key, and has no member key".
+  it('names a member that is missing, once', async () => {
+    const { json } = await api.ask('/api/publish/batch', { body: { messages: [{ payload: 1 }] } })
+    expect(String(json.message).match(/has no member key/g)).toHaveLength(1)
+  })
+
+  // Symptom: "token is not valid: not a signed JWT", and the API key was wrong.
+  it('says that it is no API key either', async () => {
+    const { json } = await api.ask('/api/publish', {
+      body: { key: 'a', payload: 1 },
+      bearer: 'a-wrong-key-of-24-chars!',
+    })
+    expect(json).toMatchObject({ code: 'E_TOKEN_INVALID', message: expect.stringContaining('neither an API key') })
+  })
 })
 
 // Symptom: an id of 64 bits that a back end published arrived with other digits, without an error. Cause: the body was parsed, and

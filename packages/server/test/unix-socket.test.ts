@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { startLoadBalancer } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { resolveOptions } from '../src/doors/options/options.js'
 import { createServer, type ServerOptions } from '../src/index.js'
-import { assertCapable } from '../src/kernel/node/endpoint.js'
+import { assertCapable, SocketFile } from '../src/kernel/node/endpoint.js'
 import { recordingLogger } from './fake-server.js'
 
 /** Of this machine too, so that a client can have it, but not the balancer's. */
@@ -100,6 +100,19 @@ it('leaves the file of another server that has taken the place of one that drain
   await createAt(path, { transport: 'native' }).start()
   await first.stop({ drainMs: 0 })
   expect(await statusOf(path, '/health')).toBe(200)
+})
+
+// Symptom: a file of root became open for all. Cause: whoever owns the folder put a link to it in the place of the socket, between
+// the bind and the change of its mode, which followed the link.
+it('changes the mode of its socket alone', () => {
+  const path = freePath()
+  const victim = `${path}.victim`
+  writeFileSync(victim, 'precious', { mode: 0o600 })
+  symlinkSync(victim, path)
+  expect(() => SocketFile.of(`unix:${path}`)?.bound('666')).toThrow(
+    expect.objectContaining({ code: 'E_ADDRESS_UNAVAILABLE', message: expect.stringContaining(path) }),
+  )
+  expect(statSync(victim).mode & 0o777).toBe(0o600)
 })
 
 it.each([

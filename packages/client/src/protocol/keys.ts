@@ -49,7 +49,13 @@ export function patternDefect(text: string): string | undefined {
 
 /** Words may be empty, as in AMQP. Nothing is normalized. */
 function isValid(text: string, misplacedWildcard: RegExp): boolean {
-  return text !== '' && !isTooLong(text) && !FORBIDDEN.test(text) && !misplacedWildcard.test(text)
+  return (
+    typeof text === 'string' &&
+    text !== '' &&
+    !isTooLong(text) &&
+    !FORBIDDEN.test(text) &&
+    !misplacedWildcard.test(text)
+  )
 }
 
 /** A UTF-16 unit takes one to three bytes: most texts need no count. */
@@ -61,6 +67,7 @@ function isTooLong(text: string): boolean {
 
 /** In words, why {@link isValid} is false: apart, so that a bundle for production has no words. */
 function defectOf(text: string, misplacedWildcard: RegExp, rule: string): string | undefined {
+  if (typeof text !== 'string') return 'it is not a text'
   if (isTooLong(text)) return `longer than ${MAX_KEY_BYTES} bytes`
   const at = text.search(FORBIDDEN)
   if (at >= 0) return `space, control character or surrogate at ${at}`

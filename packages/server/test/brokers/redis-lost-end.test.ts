@@ -124,6 +124,32 @@ describe('a log of a redis that loses its end', () => {
     expect(behind.sink.gaps).toEqual(['epoch-changed'])
   })
 
+  // Symptom: clients missed messages in silence. Cause: a node whose link was half-open counted as one that had followed
+  // the log until it found out.
+  it('is told where the only node that is left heard nothing of the last seconds, and had not found out', async () => {
+    const service = await startPrivate()
+    const brokerNamespace = freshNamespace()
+    const proxy = await startFaultProxy(service)
+    onTestFinished(() => proxy.stop())
+    const behind = await startLogging(proxy.url, { brokerNamespace, brokerHeartbeatMs: 5_000 })
+    const gone = await startLogging(service.url, { brokerNamespace })
+    await publish(behind, 0, 3)
+    await proxy.swallow()
+    // What comes at once could have been under way to it.
+    await setTimeout(1_200)
+    await publish(gone, 3, 5)
+    await snapshot(service.url)
+    await publish(gone, 5, 7)
+    await gone.broker.stop()
+    expect(behind.sink.statuses.at(-1)).toBe('up')
+    await service.kill()
+    await service.restart()
+    await proxy.heal()
+    await vi.waitFor(() => expect(behind.sink.messages).toHaveLength(5), RECOVERY)
+    await allAreUp(behind)
+    expect(behind.sink.gaps).toEqual(['epoch-changed'])
+  })
+
   it('is no lost end when the server begins another life with all it had', async () => {
     const service = await startRedis({ args: DURABLE })
     onTestFinished(() => service.stop())

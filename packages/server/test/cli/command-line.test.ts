@@ -138,6 +138,8 @@ describe('a command line', () => {
     [['--max-per-address', '1'], '(Did you mean --max-connections-per-address?)'],
     [['serv'], 'serv: unknown command, did you mean serve?'],
     [['tokne', 'create'], 'tokne: unknown command, did you mean token?'],
+    [['publish', 'a', '1'], 'publish: unknown command, did you mean pub?'],
+    [['listen', 'a'], 'listen: unknown command, did you mean sub?'],
     [['serve', 'extra'], 'extra: unknown command'],
     [['token', 'creat'], "unknown command 'creat'\n(Did you mean create?)"],
     [['token'], 'Usage: webmq-server token'],

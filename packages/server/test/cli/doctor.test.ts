@@ -103,6 +103,15 @@ describe('webmq-server doctor', () => {
     expect(closed.upgrade).toBeUndefined()
   })
 
+  // Symptom: "no address of . was found".
+  it.each(['./nofolder', '/nofolder/webmq', '../no/folder', '~/nofolder'])(
+    'says that there is no folder %s',
+    async (place) => {
+      const { exitCode, stderr } = await runInProcess(['doctor', '--production', place])
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`there is no folder ${place}`)])
+    },
+  )
+
   it('knows a path, an origin and a server that is none', async () => {
     const path = await doctor(`ws://127.0.0.1:${port}/`)
     expect(path).toMatchObject({ exitCode: 1, upgrade: finding('fail', '404 E_PATH_NOT_FOUND', '/ws') })

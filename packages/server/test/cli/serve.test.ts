@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -177,6 +177,18 @@ describe('webmq-server', () => {
       expect(existsSync(pidFile)).toBe(false)
     },
   )
+
+  // Symptom: a link in /tmp, in the place of the pid file, emptied the file that it led to. Cause: the server followed it.
+  it.skipIf(process.platform === 'win32')('writes its number into no file that a link leads to', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webmq-pid-'))
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }))
+    const [pidFile, victim] = [join(folder, 'webmq.pid'), join(folder, 'victim')]
+    writeFileSync(victim, 'precious')
+    symlinkSync(victim, pidFile)
+    const { output } = await serve(['--pid-file', pidFile])
+    await vi.waitFor(() => expect(output.stderr).toContain('the pid file cannot be written'))
+    expect(readFileSync(victim, 'utf8')).toBe('precious')
+  })
 
   it('refuses an admin port that is its own', async () => {
     const { exitCode, stderr } = await runCli(['--port', '18080', '--admin-port', '18080'])

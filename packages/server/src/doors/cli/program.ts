@@ -158,10 +158,14 @@ function withFlagOfOption(text: string): string {
   return spec === undefined ? text : `error: unknown option '--${given}'\n(Did you mean --${spec.flag}?)\n`
 }
 
+/** What the clients and the protocol call it. */
+const COMMANDS_MEANT: Readonly<Record<string, string>> = { publish: 'pub', listen: 'sub', subscribe: 'sub' }
+
 /** Unknown commands reach `serve` as arguments. */
 function rejectUnknownCommand(command: Command): void {
   const [name] = command.args
   if (name === undefined) return
   const names = command.parent?.commands.map((sibling) => sibling.name()) ?? []
-  throw invalidOption(`${name}: unknown command${didYouMean(name, names)}`)
+  const hint = Object.hasOwn(COMMANDS_MEANT, name) ? `, did you mean ${COMMANDS_MEANT[name]}?` : didYouMean(name, names)
+  throw invalidOption(`${name}: unknown command${hint}`)
 }

@@ -20,8 +20,9 @@ import type { Terminal } from './terminal.js'
 
 /** What a pipe, a disk or a network volume of the operator may take, at the start and at the end. */
 const OUTPUT_LIMIT_MS = 1_000
-/** Without waiting for the reader of a pipe. */
-const PID_FILE_FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK
+const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_TRUNC, O_WRONLY } = constants
+/** Without waiting for the reader of a pipe. Where others may write too, such as /tmp, a link may lead to any file. */
+const PID_FILE_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW
 
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the

@@ -63,6 +63,8 @@ export class Callers {
       if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
       if (this.#isApiKey(credential)) return operatorAt(address)
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
+      if (this.#keys.length > 0 && !hasPartsOfToken(credential))
+        throw new WebMQError('E_TOKEN_INVALID', { detail: 'neither an API key of this server nor a signed JWT' })
       const identity = await verifier.verify(credential)
       if (node()?.revocations.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
       return clientOverHttp(identity, address)
@@ -88,6 +90,11 @@ export class Callers {
 /** Repeated headers as one. */
 function headerOf(headers: IncomingMessage['headers']): (name: string) => string | undefined {
   return (name) => [headers[name]].flat().join(', ') || undefined
+}
+
+/** Whether it looks like a JWT. */
+function hasPartsOfToken(credential: string): boolean {
+  return credential.split('.').length === 3
 }
 
 function digestOf(key: string): Buffer {

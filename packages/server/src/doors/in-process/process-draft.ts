@@ -33,7 +33,7 @@ export class ProcessDraft implements BatchDraft {
 }
 
 function assertedKey(key: string): string {
-  if (key !== validKey) {
+  if (key !== validKey || key === undefined) {
     validateKey(key)
     validKey = key
   }

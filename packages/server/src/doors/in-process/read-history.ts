@@ -53,6 +53,9 @@ export function readHistory(
   const { limit = DEFAULT_LIMIT, since, before, rewindMs, reverse = false } = query
   validateKey(key)
   assertKeyWords(key, limits)
+  for (const [name, value] of Object.entries({ limit, rewindMs }))
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 0))
+      throw new WebMQError('E_OPTION_INVALID', { detail: `${name} is a whole number from 0` })
   if (before !== undefined && (since !== undefined || rewindMs !== undefined))
     throw new WebMQError('E_MESSAGE_INVALID', { detail: 'before excludes since and rewindMs' })
   const isNewest = reverse || (since === undefined && rewindMs === undefined)

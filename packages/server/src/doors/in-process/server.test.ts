@@ -232,6 +232,24 @@ describe('server.publish and server.listen', () => {
     await expect(fake.server.publish(key, payload)).rejects.toMatchObject({ code })
   })
 
+  // Symptom: "Cannot destructure property 'length' of 'text' as it is undefined".
+  it('refuse a key or pattern that is no text, and name the message of a batch', async () => {
+    const { server } = await FakeServer.start({ history: ['#=100'] })
+    const none = undefined as unknown as string
+    const refusal = { code: 'E_KEY_INVALID', message: expect.stringContaining('it is not a text') }
+    for (const call of [server.publish(none, 1), server.request(none, 1), server.history(none)])
+      await expect(call).rejects.toMatchObject(refusal)
+    for (const wrong of [{ key: 5, payload: 1 }, { payload: 1 }, undefined]) {
+      const call = server.publishBatch([{ key: 'k', payload: 1 }, wrong as { key: string; payload: unknown }])
+      await expect(call).rejects.toMatchObject({
+        ...refusal,
+        message: expect.stringContaining('message 1 of the batch'),
+      })
+    }
+    for (const listen of [() => server.listen(none, () => undefined), () => server.respond(none, () => undefined)])
+      expect(listen).toThrow(expect.objectContaining({ code: 'E_PATTERN_INVALID' }))
+  })
+
   // Symptom: listeners got `{}` or `null` for what was published. Cause: JSON.stringify says that of what it cannot say.
   it.each<[unknown, string]>([
     [new Map([[1, 2]]), 'payload is a Map'],

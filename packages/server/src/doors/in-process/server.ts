@@ -165,7 +165,7 @@ export class Server implements WebMQServer {
     const { publisher, author } = this.#running.rooms
     const draft = new ProcessDraft()
     const accepted = await publisher.publishAll(author, messages.length, (index) =>
-      draft.fill(messages[index] as BatchMessage),
+      draft.fill(Object(messages[index]) as BatchMessage),
     )
     return accepted.map(resultOf)
   }
@@ -180,7 +180,7 @@ export class Server implements WebMQServer {
   }
 
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
-    assertLocalPattern(pattern)
+    assertLocal(pattern, handler)
     const { group } = options
     if (group === undefined) return this.#subscribe(pattern, ({ rooms }) => rooms.listen(pattern, handler, options))
     assertGroup(group)
@@ -189,7 +189,7 @@ export class Server implements WebMQServer {
   }
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
-    assertLocalPattern(pattern)
+    assertLocal(pattern, handler)
     const { group = DEFAULT_RESPONDERS } = options
     assertGroup(group)
     const listener = { kind: 'respond', group, pattern } as const
@@ -216,12 +216,14 @@ export class Server implements WebMQServer {
 
   async stream(key: string, { meta }: StreamOptions = {}): Promise<StreamWriter> {
     const { features, author } = this.#running.rooms
+    validateKey(key)
     return features.streams.begin(author, key, meta, true)
   }
 
   async readStream(key: string): Promise<StreamContent> {
     const { parts, rooms } = this.#running
     const { features, author } = rooms
+    validateKey(key)
     assertKeyWords(key, parts.options)
     const { facts, whole, position } = await features.streams.read(key, false, author)
     const { stream: id, status, isCut = false } = facts
@@ -281,11 +283,12 @@ export class Server implements WebMQServer {
   }
 }
 
-/** @throws {WebMQError} `E_PATTERN_INVALID` */
-function assertLocalPattern(pattern: string): void {
+/** @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID` */
+function assertLocal(pattern: string, handler: LocalHandler): void {
   validatePattern(pattern)
   if (isReserved(pattern))
     throw new WebMQError('E_PATTERN_INVALID', { detail: 'patterns that begin with $ are reserved for servers' })
+  if (typeof handler !== 'function') throw new WebMQError('E_OPTION_INVALID', { detail: 'handler is not a function' })
 }
 
 /** @throws {WebMQError} `E_OPTION_INVALID` */

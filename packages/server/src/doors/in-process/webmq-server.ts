@@ -116,14 +116,14 @@ export interface WebMQServer {
    * Calls a handler in this process for every message of a pattern, in order, in a later turn of the event loop. Errors of
    * the handler are logged. You may call this before `start`. While the broker is away, `ready` waits, and rejects after
    * `brokerTimeoutMs`.
-   * @throws {WebMQError} `E_PATTERN_INVALID`; `E_NOT_RUNNING` after a stop.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID` (the handler, the group); `E_NOT_RUNNING` after a stop.
    */
   listen(pattern: string, handler: LocalHandler, options?: LocalListenOptions): LocalSubscription
   /**
    * Answers requests to the keys of a pattern. One responder of all nodes gets a request. What the handler returns, or its
    * promise resolves with, is the reply. A `WebMQError` that it throws reaches the requester. Any other error is logged,
    * and the requester gets `E_RESPONSE`.
-   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID` (the group); `E_NOT_RUNNING` after a stop.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID` (the handler, the group); `E_NOT_RUNNING` after a stop.
    */
   respond(pattern: string, handler: LocalHandler, options?: RespondOptions): LocalSubscription
   /**
@@ -135,7 +135,7 @@ export interface WebMQServer {
   request(key: string, payload: unknown, options?: RequestOptions): Promise<unknown>
   /**
    * Reads messages of a key from the broker's log, in log order.
-   * @throws {WebMQError} `E_KEY_INVALID`, `E_POSITION_INVALID`, `E_PAYLOAD_INVALID` (a text message is not JSON),
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_POSITION_INVALID`, `E_OPTION_INVALID`, `E_PAYLOAD_INVALID` (a text message is not JSON),
    *   `E_UNSUPPORTED` (the broker keeps no log), `E_NOT_RUNNING`.
    */
   history(key: string, query?: HistoryQuery): Promise<HistoryResult>

@@ -8,7 +8,8 @@ const NAME = { kind: 'listen', group: 'g', pattern: 'a' } as const
 function createGroups() {
   const joins: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = []
   const told = { count: 0 }
-  const groups = new ConnectionGroups(1 as ConnectionId, {
+  const groups = new ConnectionGroups(1 as ConnectionId, 'user ann', {
+    limits: { maxOutboxBytes: 1_048_576 },
     transport: { send: () => undefined },
     drains: { await: () => undefined },
     groups: {

@@ -11,6 +11,8 @@ export interface ConnectionGroupsContext {
   /** Calls `drained` once, as {@link Transport.notifyDrained} says. */
   readonly drains: { await(connection: ConnectionId, level: OutboxLevel, drained: () => void): void }
   readonly groups: Pick<QueueGroups, 'join' | 'leave' | 'requests'>
+  /** Read on each use: a reload changes it. */
+  readonly limits: { readonly maxOutboxBytes: number }
   /** Is told of each membership of a connection that begins (1), or ends while the connection stays (-1). */
   readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
 }
@@ -18,8 +20,11 @@ export interface ConnectionGroupsContext {
 /** A member with this many bytes in its outbox, or requests without a reply, gets less while others have less. */
 const LAG_BYTES = 65_536
 const LAG_REQUESTS = 64
+/** Part of the outbox that tasks and replies may fill; the rest is for everything else. */
+const OUTBOX_PART = 1 / 2
 
 export class ConnectionGroups implements GroupMember {
+  readonly client: string
   readonly #connection: ConnectionId
   readonly #context: ConnectionGroupsContext
   readonly #names = new Map<string, GroupName>()
@@ -30,8 +35,10 @@ export class ConnectionGroups implements GroupMember {
   #isWatched = false
   #isClosed = false
 
-  constructor(connection: ConnectionId, context: ConnectionGroupsContext) {
+  /** @param client Under which name its client is counted. */
+  constructor(connection: ConnectionId, client: string, context: ConnectionGroupsContext) {
     this.#connection = connection
+    this.client = client
     this.#context = context
   }
 
@@ -74,13 +81,13 @@ export class ConnectionGroups implements GroupMember {
   }
 
   /** Ends the memberships that are no longer granted and returns them. */
-  revoke(isGranted: (pattern: string) => boolean): GroupName[] {
-    return [...this.#names.values()].filter((name) => !isGranted(name.pattern) && this.leave(name))
+  revoke(isGranted: (name: GroupName) => boolean): GroupName[] {
+    return [...this.#names.values()].filter((name) => !isGranted(name) && this.leave(name))
   }
 
   take({ kind, group, pattern }: GroupName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
-    if (this.#isClosed) return false
     const { key, payload, isBinary } = message
+    if (this.#isClosed || !this.#hasRoom(payload.length)) return false
     const request = kind === 'respond' && ticket !== undefined ? { request: ticket.id, withinMs: ticket.withinMs } : {}
     this.#send(taskHeader({ group, pattern, key, ...request }), payload, isBinary)
     return true
@@ -95,6 +102,12 @@ export class ConnectionGroups implements GroupMember {
     for (const name of this.#names.values()) this.#context.groups.leave(name, this)
     this.#names.clear()
     this.#context.groups.requests.left(this)
+  }
+
+  /** A large message leaves as much room as it takes: it is refused before small ones of others are. */
+  #hasRoom(byteCount: number): boolean {
+    if (this.#unwrittenBytes === 0) return true
+    return this.#unwrittenBytes + 2 * byteCount <= this.#context.limits.maxOutboxBytes * OUTBOX_PART
   }
 
   #send(header: string, payload: Uint8Array, isBinary: boolean): void {

@@ -37,6 +37,8 @@ export interface RequestTicket {
 
 /** A member of a queue group on this node: a connection, or a function of the process. */
 export interface GroupMember {
+  /** Under which name its client is counted; absent: it is of the process. */
+  readonly client?: string
   /** Whether it has more to read than others should wait behind. */
   readonly isLagging: boolean
   /**

@@ -183,6 +183,12 @@ export class HandOvers {
     }
   }
 
+  /** Nobody waits for this request any more. */
+  cancel(number: number): void {
+    const pending = this.#pending.get(number)
+    if (pending !== undefined) this.#end(pending).reject(refusalOf('E_DISCONNECTED'))
+  }
+
   stop(error: WebMQError): void {
     for (const pending of [...this.#pending.values()]) this.#end(pending).reject(error)
   }

@@ -1,6 +1,7 @@
 import { refusalOf } from 'webmq-client/protocol'
 import { Router } from '../../kernel/patterns/router.js'
 import type { GroupId } from '../../kernel/ports/transport.js'
+import { WRITERS } from '../../kernel/publishing/requests.js'
 import { isCount, type TableChange, type TableEntries } from '../nodes/index.js'
 import { type GroupKind, type GroupMember, type GroupName, groupIdOf } from './group-message.js'
 import type { Candidate } from './pick-node.js'
@@ -10,15 +11,21 @@ import { nameFrom, nameItem } from './task-message.js'
 export class QueueGroup {
   readonly name: GroupName
   readonly id: string
+  /** Names it in this process, also after it was without members for a short time. */
+  readonly number: number
+  /** Of several groups of responders, the first by their ranks gets a request. */
+  readonly rank: string
   /** Number of its pattern in the table of patterns. */
   readonly route: GroupId
   readonly members: GroupMember[] = []
   readonly remote = new Map<string, number>()
   #next = 0
 
-  constructor(name: GroupName, route: GroupId) {
+  constructor(name: GroupName, number: number, route: GroupId) {
     this.name = name
     this.id = groupIdOf(name)
+    this.number = number
+    this.rank = rankOf(name, this.id)
     this.route = route
   }
 
@@ -47,7 +54,9 @@ export class QueueGroup {
 }
 
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
-const MAX_GROUPS = 65_536
+export const MAX_GROUPS = 65_536
+/** Numbers of groups without members that are kept; then all of them are forgotten. */
+const MAX_FORMER = 1_024
 
 export interface GroupChange extends TableChange {
   readonly node: string
@@ -64,6 +73,9 @@ export class KnownGroups implements TableEntries<GroupChange> {
   readonly #router = new Router()
   readonly byId = new Map<string, QueueGroup>()
   readonly #byRoute = new Map<GroupId, QueueGroup[]>()
+  /** Numbers of queue groups that have lost their last member. */
+  readonly #former = new Map<string, number>()
+  #lastNumber = 0
   /** Queue groups of other nodes above the limit. */
   droppedCount = 0
   /** Another node has told of members of a queue group. */
@@ -91,10 +103,13 @@ export class KnownGroups implements TableEntries<GroupChange> {
    * @throws {WebMQError} `E_LISTEN_LIMIT` when there are {@link MAX_GROUPS}.
    */
   obtain(name: GroupName): QueueGroup {
-    const known = this.byId.get(groupIdOf(name))
+    const id = groupIdOf(name)
+    const known = this.byId.get(id)
     if (known !== undefined) return known
     if (this.byId.size >= MAX_GROUPS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_GROUPS} queue groups` })
-    const group = new QueueGroup(name, this.#router.add(name.pattern).group)
+    const number = this.#former.get(id) ?? ++this.#lastNumber
+    this.#former.delete(id)
+    const group = new QueueGroup(name, number, this.#router.add(name.pattern).group)
     this.byId.set(group.id, group)
     const others = this.#byRoute.get(group.route)
     if (others === undefined) this.#byRoute.set(group.route, [group])
@@ -105,6 +120,8 @@ export class KnownGroups implements TableEntries<GroupChange> {
   /** Forgets a queue group that nobody is a member of; does nothing for another. */
   prune(group: QueueGroup): void {
     if (group.members.length > 0 || group.remote.size > 0 || !this.byId.delete(group.id)) return
+    if (this.#former.size >= MAX_FORMER) this.#former.clear()
+    this.#former.set(group.id, group.number)
     this.#router.remove(group.name.pattern)
     const others = (this.#byRoute.get(group.route) ?? NO_GROUPS).filter((other) => other !== group)
     if (others.length > 0) this.#byRoute.set(group.route, others)
@@ -164,6 +181,16 @@ export class KnownGroups implements TableEntries<GroupChange> {
 }
 
 const NO_GROUPS: readonly QueueGroup[] = []
+
+/** The pattern with the fewest wildcards comes first, then the writer of a stream [P-18.7], then the first by name. */
+function rankOf({ kind, group, pattern }: GroupName, id: string): string {
+  if (kind === 'listen') return ''
+  const words = pattern.split('.')
+  const hashes = words.filter((word) => word === '#').length
+  const stars = words.filter((word) => word === '*').length
+  const isWriter = group === WRITERS && hashes + stars === 0
+  return `${String(hashes).padStart(4, '0')} ${String(stars).padStart(4, '0')} ${isWriter ? 0 : 1} ${id}`
+}
 
 function changeText(name: GroupName, count: number): string {
   return JSON.stringify([...nameItem(name), count])

@@ -1,5 +1,6 @@
 import { type DedupeOptions, DedupeWindow } from '../../kernel/ports/dedupe-window.js'
 import { type Answer, Answers, type AnswersContext } from './answers.js'
+import { GivenMessages } from './given-messages.js'
 import {
   type Asked,
   type GroupMember,
@@ -22,8 +23,8 @@ export interface OwnMembersContext extends AnswersContext {
   readonly known: ReadonlyMap<string, QueueGroup>
   /** What a member gets; `undefined`: nothing. */
   readonly delivered: (message: GroupMessage) => GroupMessage | undefined
-  /** Notes that a member has to reply to a node. */
-  readonly ticketFor: (member: GroupMember, node: string, asked: Asked) => RequestTicket
+  /** Notes that a member has to reply to a node; `undefined`: it has to reply to too many. */
+  readonly ticketFor: (member: GroupMember, node: string, asked: Asked) => RequestTicket | undefined
   readonly forget: (ticketId: string) => void
   readonly report: (err: unknown, text: string) => void
 }
@@ -32,20 +33,17 @@ export interface OwnMembersContext extends AnswersContext {
 export class OwnMembers {
   readonly #context: OwnMembersContext
   readonly #answers: Answers
-  /** Message ids, each with a queue group. */
-  readonly #ids: DedupeWindow
+  /** By message ids. */
+  readonly #given: GivenMessages
   /** Tasks without a message id: their nodes and numbers. */
   readonly #numbers = new DedupeWindow({ dedupeWindowMs: NUMBERS_WINDOW_MS, dedupeMaxIds: MAX_NUMBERS })
-  readonly #hasIds: boolean
   handedCount = 0
   /** Messages that the hook `deliver` failed for. */
   failedCount = 0
 
   constructor(context: OwnMembersContext) {
-    const { dedupe } = context
     this.#context = context
-    this.#ids = new DedupeWindow(dedupe)
-    this.#hasIds = dedupe.dedupeWindowMs > 0 && dedupe.dedupeMaxIds > 0
+    this.#given = new GivenMessages(context.dedupe)
     this.#answers = new Answers(context)
   }
 
@@ -66,7 +64,7 @@ export class OwnMembers {
     if (term !== undefined && term !== this.#context.term()) return 'late'
     const group = known.get(groupIdOf(name))
     if (group === undefined) return 'none'
-    const numberId = messageId === undefined || !this.#hasIds ? `${node} ${number}` : undefined
+    const numberId = messageId === undefined || !this.#given.isOn ? `${node} ${number}` : undefined
     if (numberId !== undefined && this.#numbers.has(numberId, now())) return 'taken'
     const answer = this.take(group, task, node, withinMs === undefined ? undefined : { number, withinMs })
     if (answer === 'taken' && numberId !== undefined) this.#numbers.remember(numberId, undefined, now())
@@ -78,8 +76,7 @@ export class OwnMembers {
     const { now, delivered, report } = this.#context
     const { messageId } = message
     if (group.members.length === 0) return 'none'
-    const id = messageId === undefined ? undefined : `${messageId} ${group.id}`
-    if (id !== undefined && this.#ids.has(id, now())) return 'taken'
+    if (messageId !== undefined && this.#given.has(messageId, group.number, now())) return 'taken'
     let answer: Answer = 'taken'
     try {
       const changed = delivered(message)
@@ -89,22 +86,24 @@ export class OwnMembers {
       report(error, 'a message of a queue group could not be handed over')
       this.failedCount++
     }
-    if (answer === 'taken' && id !== undefined) this.#ids.remember(id, undefined, now())
+    if (answer === 'taken' && messageId !== undefined) this.#given.remember(messageId, group.number, now())
     return answer
   }
 
   #give(group: QueueGroup, message: GroupMessage, from: string, asked: Asked | undefined): Answer {
     const { ticketFor, forget } = this.#context
-    for (let tries = group.members.length; tries > 0; tries--) {
-      const member = group.nextMember()
-      if (member === undefined) break
+    const takes = (member: GroupMember): boolean => {
       const ticket = asked && ticketFor(member, from, asked)
-      if (member.take(group.name, message, ticket)) {
-        this.handedCount++
-        return 'taken'
-      }
+      if (asked !== undefined && ticket === undefined) return false
+      if (member.take(group.name, message, ticket)) return true
       if (ticket !== undefined) forget(ticket.id)
+      return false
     }
-    return group.members.length > 0 ? 'full' : 'none'
+    const first = group.nextMember()
+    if (first === undefined) return 'none'
+    // Each once: that all of them are asked in turn would cost the square of their number.
+    if (!takes(first) && !group.members.some((member) => member !== first && takes(member))) return 'full'
+    this.handedCount++
+    return 'taken'
   }
 }

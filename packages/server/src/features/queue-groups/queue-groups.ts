@@ -7,6 +7,7 @@ import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import type { DedupeOptions } from '../../kernel/ports/dedupe-window.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
+import { ClientGroups } from './client-groups.js'
 import { type GroupMember, type GroupMessage, type GroupName, groupIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
 import { type GroupChange, KnownGroups } from './known-groups.js'
@@ -83,6 +84,7 @@ export class QueueGroups {
   readonly isSupported: boolean
   readonly context: QueueGroupsContext & typeof DEFAULTS
   readonly known = new KnownGroups()
+  readonly ofClients = new ClientGroups()
   readonly deadlines: Deadlines
   readonly ownMembers: OwnMembers
   readonly handOvers: HandOvers
@@ -144,7 +146,11 @@ export class QueueGroups {
    */
   join(name: GroupName, member: GroupMember): MaybePromise<void> {
     this.assertSupported()
+    const { byId } = this.known
+    const { client } = member
+    if (client !== undefined) this.ofClients.assertRoom(client, name, byId.has(groupIdOf(name)) ? 0 : byId.size)
     const group = this.known.obtain(name)
+    if (client !== undefined) this.ofClients.add(client, name)
     group.members.push(member)
     this.#memberCount++
     this.handOvers.joined(group, this.context.node)
@@ -162,6 +168,7 @@ export class QueueGroups {
     const index = group?.members.indexOf(member) ?? -1
     if (group === undefined || index < 0) return
     group.members.splice(index, 1)
+    if (member.client !== undefined) this.ofClients.remove(member.client, name)
     this.#memberCount--
     this.#table.changed(group.id)
     this.known.prune(group)

@@ -1,18 +1,24 @@
-import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import type { Deadline } from '../../kernel/base/deadlines.js'
 import { type Deferred, deferred } from '../../kernel/base/deferred.js'
 import { andThen, catching, type MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { clientNameOf, isTrusted } from '../../kernel/identity/actor.js'
+import type { Author } from '../../kernel/publishing/author.js'
 import type { Reply, TakenRequest } from '../../kernel/publishing/requests.js'
 import type { Asked, GroupMember, GroupMessage, RequestTicket } from './group-message.js'
 import type { QueueGroup } from './known-groups.js'
 import type { QueueGroups } from './queue-groups.js'
+import { hasRoom, shareOf } from './shares.js'
 import type { TaskMessageOf } from './task-message.js'
 
 /** Most requests of this node without a reply, and most that this node has to reply to. */
 const MAX_REQUESTS = 65_536
 
 interface Waiting {
+  readonly asker: Author
+  /** Under which name it is counted. */
+  readonly client: string | undefined
   readonly reply: Deferred<Reply>
   readonly deadline: Deadline
   /** The responder's node, once a responder has the request. */
@@ -33,6 +39,9 @@ export class GroupRequests {
   readonly #waiting = new Map<number, Waiting>()
   readonly #served = new Map<string, Served>()
   readonly #byMember = new Map<GroupMember, Set<string>>()
+  /** Those of {@link #waiting} and {@link #served} by the clients that have asked, or have to reply. */
+  readonly #waitingOf = new Map<string, Set<number>>()
+  readonly #servedOf = new Map<string, Set<string>>()
   #lastTicket = 0
 
   constructor(groups: QueueGroups) {
@@ -48,18 +57,21 @@ export class GroupRequests {
   }
 
   countOf(member: GroupMember): number {
-    return this.#byMember.get(member)?.size ?? 0
+    return sizeOf(this.#byMember, member)
   }
 
   /** See {@link Responders.ask}. */
-  ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
+  ask(message: GroupMessage, withinMs: number, asker: Author): MaybePromise<TakenRequest> {
     this.#groups.assertSupported()
     const { known, handOvers, deadlines } = this.#groups
-    if (!this.#groups.isKnown) return handOvers.hold(message, (held) => this.ask(held, withinMs))
+    if (!this.#groups.isKnown) return handOvers.hold(message, (held) => this.ask(held, withinMs, asker))
     const group = mostSpecific(known.match('respond', message.key))
     if (group === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
-    if (this.#waiting.size >= MAX_REQUESTS) {
-      throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_REQUESTS} requests of this server wait for a reply` })
+    if (asker.isClosed) throw refusalOf('E_DISCONNECTED')
+    const client = isTrusted(asker) ? undefined : clientNameOf(asker)
+    if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#waitingOf, client), this.#waiting.size)) {
+      const detail = `at most ${MAX_REQUESTS} requests of a server may wait; ${shareOf(MAX_REQUESTS)} of one user or address`
+      throw refusalOf('E_RATE_LIMIT', { detail })
     }
     const asked: Asked = { number: handOvers.nextNumber(), withinMs }
     const { number } = asked
@@ -67,8 +79,9 @@ export class GroupRequests {
     const deadline = deadlines.set(deadlines.now() + withinMs, () =>
       this.#fail(number, 'E_TIMEOUT', 'no reply in time'),
     )
-    const waiting: Waiting = { reply, deadline, node: undefined }
+    const waiting: Waiting = { asker, client, reply, deadline, node: undefined }
     this.#waiting.set(number, waiting)
+    addTo(this.#waitingOf, client, number)
     const taken = (node: string | undefined): TakenRequest => {
       if (node === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
       waiting.node = node
@@ -83,15 +96,16 @@ export class GroupRequests {
     )
   }
 
-  /** Notes that a member of this node has to reply. */
-  ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket {
+  /** Notes that a member of this node has to reply; `undefined` when its client, or this node, has too many of them. */
+  ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket | undefined {
     const { deadlines } = this.#groups
-    if (this.#served.size >= MAX_REQUESTS) throw new WebMQError('E_RATE_LIMIT', { detail: 'requests without a reply' })
+    const { client } = member
+    if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#servedOf, client), this.#served.size)) return undefined
     const id = `q${++this.#lastTicket}`
     const deadline = deadlines.set(deadlines.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
-    const own = this.#byMember.get(member) ?? new Set()
-    this.#byMember.set(member, own.add(id))
+    addTo(this.#servedOf, client, id)
+    addTo(this.#byMember, member, id)
     return { id, withinMs }
   }
 
@@ -118,6 +132,15 @@ export class GroupRequests {
     for (const id of [...(this.#byMember.get(member) ?? [])]) {
       // Later: a connection may close while the broker delivers.
       setImmediate(() => this.reply(member, id, errorReply('E_RESPONSE', LOST)))
+    }
+  }
+
+  /** The session of who asks has closed: nobody waits for its replies. Cost: O(requests of its client). */
+  closed(asker: Author): void {
+    for (const number of [...(this.#waitingOf.get(clientNameOf(asker)) ?? [])]) {
+      if (this.#waiting.get(number)?.asker !== asker) continue
+      this.#groups.handOvers.cancel(number)
+      this.#fail(number, 'E_DISCONNECTED', 'the requester is gone')
     }
   }
 
@@ -154,6 +177,7 @@ export class GroupRequests {
     if (waiting === undefined) return undefined
     this.#waiting.delete(number)
     this.#groups.deadlines.clear(waiting.deadline)
+    removeFrom(this.#waitingOf, waiting.client, number)
     return waiting
   }
 
@@ -163,9 +187,8 @@ export class GroupRequests {
     if (served === undefined) return
     this.#served.delete(id)
     this.#groups.deadlines.clear(served.deadline)
-    const own = this.#byMember.get(served.member)
-    own?.delete(id)
-    if (own?.size === 0) this.#byMember.delete(served.member)
+    removeFrom(this.#servedOf, served.member.client, id)
+    removeFrom(this.#byMember, served.member, id)
   }
 }
 
@@ -175,16 +198,25 @@ export function errorReply(code: string, message: string): Reply {
   return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }
 }
 
-/** One group of responders gets a request: that of the pattern with the fewest wildcards, then the first by name. */
-function mostSpecific(groups: readonly QueueGroup[]): QueueGroup | undefined {
-  let best: QueueGroup | undefined
-  for (const group of groups) if (best === undefined || rankOf(group) < rankOf(best)) best = group
-  return best
+function sizeOf<K>(sets: ReadonlyMap<K, ReadonlySet<unknown>>, key: K | undefined): number {
+  return key === undefined ? 0 : (sets.get(key)?.size ?? 0)
 }
 
-function rankOf({ name, id }: QueueGroup): string {
-  const words = name.pattern.split('.')
-  const hashes = words.filter((word) => word === '#').length
-  const stars = words.filter((word) => word === '*').length
-  return `${String(hashes).padStart(4, '0')} ${String(stars).padStart(4, '0')} ${id}`
+function addTo<K, V>(sets: Map<K, Set<V>>, key: K | undefined, value: V): void {
+  if (key !== undefined) sets.set(key, (sets.get(key) ?? new Set()).add(value))
+}
+
+function removeFrom<K, V>(sets: Map<K, Set<V>>, key: K | undefined, value: V): void {
+  const values = key === undefined ? undefined : sets.get(key)
+  if (key !== undefined && values?.delete(value) === true && values.size === 0) sets.delete(key)
+}
+
+/**
+ * One group of responders gets a request: that of the pattern with the fewest wildcards, then that of the writer of a
+ * stream, then the first by name.
+ */
+function mostSpecific(groups: readonly QueueGroup[]): QueueGroup | undefined {
+  let best: QueueGroup | undefined
+  for (const group of groups) if (best === undefined || group.rank < best.rank) best = group
+  return best
 }

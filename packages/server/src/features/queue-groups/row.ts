@@ -1,6 +1,6 @@
 import { logBug } from '../../kernel/base/log-bug.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
-import { isListener } from '../../kernel/identity/access.js'
+import { clientNameOf } from '../../kernel/identity/actor.js'
 import type { Broker } from '../../kernel/ports/broker.js'
 import type { Responders } from '../../kernel/publishing/requests.js'
 import type { LocalHandler } from '../../kernel/routing/local-listeners.js'
@@ -12,7 +12,7 @@ import type { GroupName } from './group-message.js'
 import { GroupedBroker } from './grouped-broker.js'
 import { LocalMember } from './local-member.js'
 import { type QueueGroupStats, QueueGroups, type QueueGroupsContext } from './queue-groups.js'
-import { groupVerbs } from './verbs.js'
+import { groupVerbs, mayJoin } from './verbs.js'
 
 type Context = QueueGroupsContext & Omit<ConnectionGroupsContext, 'groups'>
 
@@ -40,7 +40,7 @@ export const queueGroups = {
     return {
       verbs: groupVerbs(groups, memberships),
       revoke(session) {
-        const revoked = memberships.known(session)?.revoke((pattern) => isListener(session, pattern))
+        const revoked = memberships.known(session)?.revoke((name) => mayJoin(session, name))
         for (const { kind, group, pattern } of revoked ?? []) {
           session.services.observer?.unlistened?.(session, pattern)
           const { code, message } = noLongerGranted(`listen ${pattern}`)
@@ -48,12 +48,15 @@ export const queueGroups = {
           session.reply({ verb: 'ended', group, pattern, ...respond, code, message })
         }
       },
-      closed: (session) => memberships.closed(session),
+      closed(session) {
+        memberships.closed(session)
+        if (session.requestCount > 0) groups.requests.closed(session)
+      },
       stop: () => groups.stop(),
       stats: () => groups.stats(),
       responders: {
         assertSupported: () => groups.assertSupported(),
-        ask: (request, withinMs) => groups.requests.ask(request, withinMs),
+        ask: (request, withinMs, asker) => groups.requests.ask(request, withinMs, asker),
       } satisfies Responders,
       /** The same broker, whose publishes reach members too. */
       withMembers: (broker: Broker): Broker => new GroupedBroker(broker, groups),
@@ -75,7 +78,7 @@ class ConnectionMemberships {
     const { connection } = session
     let own = this.#byConnection.get(connection)
     if (own === undefined) {
-      own = new ConnectionGroups(connection, this.#context)
+      own = new ConnectionGroups(connection, clientNameOf(session), this.#context)
       session.groupCounts = own
       this.#byConnection.set(connection, own)
     }

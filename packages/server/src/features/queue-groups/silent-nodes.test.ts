@@ -67,7 +67,7 @@ async function respond(node: GroupNode, asked: string[]): Promise<void> {
 /** What a request is answered with: the reply, or the code of its error. */
 async function ask(node: GroupNode, withinMs = WAIT_MS): Promise<string> {
   try {
-    const { reply } = await node.groups.requests.ask(question(), withinMs)
+    const { reply } = await node.ask(question(), withinMs)
     const { payload, isError } = await reply
     const text = Buffer.from(payload).toString()
     return isError ? (JSON.parse(text) as { code: string }).code : text

@@ -1,8 +1,8 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { isKey, refusalOf } from 'webmq-client/protocol'
 import { andThen, isPromise } from '../../kernel/base/maybe-promise.js'
-import { assertMayListen } from '../../kernel/identity/access.js'
+import { assertMayListen, assertMayPublish, isListener, isPublisher } from '../../kernel/identity/access.js'
 import { assertPatternWords } from '../../kernel/ports/word-limits.js'
-import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS, type TakenRequest } from '../../kernel/publishing/requests.js'
+import { DEFAULT_WITHIN_MS, MAX_WITHIN_MS, type TakenRequest, WRITERS } from '../../kernel/publishing/requests.js'
 import { isRangeAsked } from '../../kernel/replay/replay.js'
 import type { FeatureVerbs, MessageOf } from '../../kernel/session/handlers/handler.js'
 import { assertRoom } from '../../kernel/session/listen-room.js'
@@ -38,6 +38,7 @@ export function groupVerbs(
         assertMayJoin(groups, session, own, message)
         const name = groupNameOf(message)
         const isNew = !own.has(name)
+        if (isNew) session.charge(groups.ofClients.unitsOf(own.client, name))
         const live = () => {
           if (session.isClosed) return
           if (isNew) observer?.listened?.(session, name.pattern)
@@ -102,6 +103,16 @@ function groupNameOf({ group = '', pattern, respond }: MessageOf<'listen'> | Mes
   return { kind: respond === true ? 'respond' : 'listen', group, pattern }
 }
 
+/** Whether the grants of a session allow a membership. */
+export function mayJoin(session: Session, name: GroupName): boolean {
+  return isListener(session, name.pattern) && (!isOfWriters(name) || isPublisher(session, name.pattern))
+}
+
+/** Its members answer for whoever writes a stream at the key [P-18.7]. */
+function isOfWriters({ kind, group }: GroupName): boolean {
+  return kind === 'respond' && group === WRITERS
+}
+
 /**
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
@@ -119,7 +130,12 @@ function assertMayJoin(
   }
   assertPatternWords(pattern, session.limits, refusalOf)
   assertMayListen(session, pattern)
-  if (!own.has(groupNameOf(message))) assertRoom(session, pattern)
+  const name = groupNameOf(message)
+  if (isOfWriters(name)) {
+    if (!isKey(pattern)) throw refusalOf('E_PATTERN_INVALID', { detail: `${pattern}: a stream is written at a key` })
+    assertMayPublish(session, pattern)
+  }
+  if (!own.has(name)) assertRoom(session, pattern)
 }
 
 /** @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`. */

@@ -1,15 +1,37 @@
 import { isUtf8 } from 'node:buffer'
+import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import { measureJson } from '../../kernel/base/json-excess.js'
 import { JsonText } from '../../kernel/base/json-text.js'
 import { parseJson, textOf } from '../../kernel/base/parse-json.js'
 
-// What others have written into the log. Nothing here throws, whatever that is.
-
+/** JSON of one UTF-16 unit has at most 6 bytes, as in `\ud83d`. */
+const MAX_BYTES_PER_UNIT = 6
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** What was appended at once. */
 export type Piece = string | Uint8Array
+
+/** The longest piece of this kind that one message has room for. */
+export function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
+  return typeof piece === 'string'
+    ? // One unit more may be left from the message before.
+      Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT) - 1)
+    : maxPayloadBytes
+}
+
+/** Each fits into one message. Bytes are copied. */
+export function partsOf(piece: Piece, maxPayloadBytes: number): Piece[] {
+  const maxLength = maxLengthOf(piece, maxPayloadBytes)
+  const parts: Piece[] = []
+  for (let at = 0; at < piece.length; at += maxLength) {
+    const end = at + maxLength
+    parts.push(typeof piece === 'string' ? piece.slice(at, end) : copyBytes(piece.subarray(at, end)))
+  }
+  return parts
+}
+
+// What others have written into the log. Nothing below throws, whatever that is.
 
 /** A text, or bytes, of an append; `undefined`: it is neither. */
 export function pieceOf(payload: Uint8Array, isBinary: boolean): Piece | undefined {

@@ -1,12 +1,11 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Author } from '../../kernel/publishing/author.js'
+import { WRITERS } from '../../kernel/publishing/requests.js'
 import type { Streams } from './streams.js'
 import type { StreamWatch } from './watch.js'
 import type { StreamLimits } from './watches.js'
-import { ProcessWriter } from './writer.js'
+import { assertStop, ProcessWriter } from './writer.js'
 
-/** The group of those who write a stream [P-18.7]. */
-const WRITERS = 'stream'
 /** Messages of its writer that a stop may lose the race against. */
 const MAX_STOP_TRIES = 64
 
@@ -22,6 +21,8 @@ export interface StopsContext {
   readonly author: Author
   readonly limits: Pick<StreamLimits, 'streamLeaseMs'>
   readonly join: JoinWriters
+  /** A clock, in milliseconds, that stands while the process does. */
+  readonly now: () => number
 }
 
 /** Streams that this node writes, for its process or for a request, and who asks them to stop. */
@@ -35,9 +36,9 @@ export class StreamStops {
 
   /** Begins a stream as its writer. @param isStoppable It answers requests at the key [P-18.7]. */
   async begin(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter> {
-    const { streams, limits, join } = this.#context
+    const { streams, limits, join, now } = this.#context
     const { maxPayloadBytes } = author.limits
-    const writer = new ProcessWriter(key, { streams, author, leaseMs: limits.streamLeaseMs, maxPayloadBytes })
+    const writer = new ProcessWriter(key, { streams, author, leaseMs: limits.streamLeaseMs, maxPayloadBytes, now })
     await writer.start(meta)
     this.#writers.add(writer)
     writer.leave = () => this.#writers.delete(writer)
@@ -63,9 +64,7 @@ export class StreamStops {
     const { author, streams, join } = this.#context
     let stopping: Promise<unknown> = Promise.resolve()
     const leave = await join(nameOf(key), async (asked) => {
-      const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
-      if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
-      if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+      assertStop(asked, id)
       const stop = async (watch: StreamWatch) => {
         // Its writer may take the number first.
         for (let triesLeft = MAX_STOP_TRIES; watch.fold.isActive && watch.fold.stream === id; triesLeft--) {

@@ -79,6 +79,56 @@ describe('server.stream', () => {
     expect((await server.readStream('a')).text).toBe(`${'x'.repeat(20_000 - refused.length)}y`)
   })
 
+  // Symptom: a list ended the process, and a number never settled; `end` then blocked the event loop. Cause: nothing was checked,
+  // and what was thrown left the writer busy.
+  it('refuses what is neither text nor bytes, and goes on', async () => {
+    const server = await start()
+    const stream = await server.stream('a')
+    for (const piece of [
+      5,
+      true,
+      null,
+      undefined,
+      ['x'],
+      { delta: 'x' },
+      new ArrayBuffer(3),
+      new DataView(new ArrayBuffer(3)),
+    ])
+      await expect(stream.append(piece as never)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+    await stream.append('text')
+    await expect(stream.append(new Uint8Array(5 * 1_048_576) as never)).rejects.toMatchObject({
+      code: 'E_PAYLOAD_INVALID',
+    })
+    await expect(stream.append('x'.repeat(5 * 1_048_576))).rejects.toMatchObject({ code: 'E_QUEUE_FULL' })
+    await stream.end()
+    expect(await server.readStream('a')).toMatchObject({ status: 'end', text: 'text', isCut: false })
+  })
+
+  // Symptom: both appends and the end resolved, and readers were told that something is missing.
+  it.each([
+    ['text', 'bytes', 'x', new Uint8Array([65])],
+    ['bytes', 'text', new Uint8Array([65]), 'x'],
+  ])('of %s refuses %s', async (_, __, first, second) => {
+    const server = await start()
+    const stream = await server.stream('a')
+    const [taken, refused] = await Promise.allSettled([stream.append(first), stream.append(second)])
+    expect([taken.status, refused]).toMatchObject(['fulfilled', { reason: { code: 'E_PAYLOAD_INVALID' } }])
+    await stream.end()
+    expect(await server.readStream('a')).toMatchObject({ status: 'end', isCut: false })
+  })
+
+  // The `slice` of a Buffer is a view.
+  it('copies the bytes of a Buffer', async () => {
+    const server = await start()
+    const stream = await server.stream('a')
+    const bytes = Buffer.from('abc')
+    const appended = stream.append(bytes)
+    bytes.fill('x')
+    await appended
+    await stream.end()
+    expect((await server.readStream('a')).bytes).toEqual(new Uint8Array([97, 98, 99]))
+  })
+
   it('is stopped by a request, and answers messages', async () => {
     const server = await start()
     const stream = await server.stream('a')
@@ -96,6 +146,27 @@ describe('server.stream', () => {
     await expect(server.request('a', { type: 'stop' })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
   })
 
+  // Symptom: 293 kB of such requests made 3.6 MB of logged stacks. Cause: a client's JSON became a text by its own `toString`.
+  it.each([
+    { type: 'stop', stream: { toString: 1 } },
+    { type: 'stop', stream: ['x'] },
+    { type: { toString: 1 } },
+    { type: 'message' },
+    [],
+    'stop',
+    7,
+    null,
+  ])('refuses the request %j, and logs nothing', async (request) => {
+    const fake = await FakeServer.start({ history: ['#=1000'] })
+    fakes.push(fake)
+    const stream = await fake.server.stream('a')
+    await expect(fake.server.request('a', request)).rejects.toMatchObject({
+      code: expect.stringMatching(/^E_(STREAM_ENDED|UNSUPPORTED)$/),
+    })
+    expect(stream.signal.aborted).toBe(false)
+    expect(fake.log.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
   it('cannot be stopped any more once its end is on its way', async () => {
     const server = await start()
     const stream = await server.stream('a')
@@ -105,6 +176,29 @@ describe('server.stream', () => {
     expect([null, 'E_NO_RESPONDERS']).toContain(await stopped)
     expect(stream.signal.aborted).toBe(false)
     expect(await server.readStream('a')).toMatchObject({ status: 'end', result: 'result' })
+  })
+
+  // Symptom: the example of the docs, which does not await its appends, ended its process once its stream was lost.
+  it('that nobody awaits ends no process when its stream is lost: the signal tells it', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    try {
+      const fake = await FakeServer.start({ history: ['#=1000'] })
+      fakes.push(fake)
+      const stream = await fake.server.stream('a')
+      const place = `${stream.id}:1:lost`
+      const lost = { key: 'a', payload: new Uint8Array(), isBinary: false, attributes: { stream: place } }
+      await fake.broker.publish(lost)
+      void stream.append('x')
+      await vi.waitFor(() => expect(stream.signal.reason).toMatchObject({ code: 'E_STREAM_ENDED' }))
+      void stream.append('y')
+      void stream.end()
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      expect(unhandled).not.toHaveBeenCalled()
+      await expect(stream.append('z')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    } finally {
+      process.off('unhandledRejection', unhandled)
+    }
   })
 
   it('refuses a second writer, and tells one that fails', async () => {

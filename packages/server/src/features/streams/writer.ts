@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
-import { assertShallow } from '../../kernel/base/json-excess.js'
-import { JsonText } from '../../kernel/base/json-text.js'
 import type { Position } from '../../kernel/ports/broker.js'
 import type { Author } from '../../kernel/publishing/author.js'
-import type { Piece } from './pieces.js'
+import { maxLengthOf, type Piece, partsOf } from './pieces.js'
 import type { Streams } from './streams.js'
+import { failureOf, isEnded, isPassing, jsonOf } from './writer-answers.js'
 
 /** Writes a stream. What is appended while the broker has not answered goes into one message. */
 export interface StreamWriter extends AsyncDisposable {
@@ -16,10 +15,11 @@ export interface StreamWriter extends AsyncDisposable {
   /** Aborted once, when somebody asks the stream to stop, or it cannot go on. Its `reason` is a `WebMQError`. */
   readonly signal: AbortSignal
   /**
-   * Adds text or bytes: a stream has one or the other. Resolves when the log has it; half a character waits for the other half, or
-   * for the end.
-   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_QUEUE_FULL`: more than 4 MiB wait, await an append now and
-   *   then; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
+   * Adds text or bytes, which are copied: a stream has one or the other. Resolves when the log has it; half a character waits for
+   * the other half, or for the end.
+   * @throws {WebMQError} `E_PAYLOAD_INVALID`: it is neither, or not of the kind that the stream has; `E_STREAM_ENDED`: the stream
+   *   has ended, or was given up; `E_QUEUE_FULL`: more than 4 MiB wait, await an append now and then; `E_STREAM_LIMIT`,
+   *   `E_BROKER_UNAVAILABLE`.
    */
   append(piece: string | Uint8Array): Promise<void>
   /** Ends the stream; after a stop it counts as stopped. @param result A JSON value for its readers. */
@@ -36,6 +36,8 @@ export interface WriterContext {
   readonly author: Author
   readonly leaseMs: number
   readonly maxPayloadBytes: number
+  /** A clock, in milliseconds, that stands while the process does. */
+  readonly now: () => number
 }
 
 interface Waiting {
@@ -50,9 +52,6 @@ const PAUSE_MS = 200
 const MAX_WAITING_BYTES = 4 * 1_048_576
 const WAITING_OVERHEAD_BYTES = 256
 const BEATS_PER_LEASE = 3
-/** JSON of one UTF-16 unit has at most 6 bytes, as in `\ud83d`. */
-const MAX_BYTES_PER_UNIT = 6
-const PASSING = new Set(['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'])
 
 /** Writes a stream from the process of a server. One message at a time: so the log has no holes. */
 export class ProcessWriter implements StreamWriter {
@@ -69,6 +68,7 @@ export class ProcessWriter implements StreamWriter {
   #sequence = -1
   #last: Promise<unknown> = Promise.resolve()
   #isPumping = false
+  #isBinary: boolean | undefined
   #isStopped = false
   #isOver = false
   /** Its end is on its way: there is nothing to stop. */
@@ -109,22 +109,32 @@ export class ProcessWriter implements StreamWriter {
   }
 
   append(piece: string | Uint8Array): Promise<void> {
-    if (this.#isOver) return Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    if (this.#isOver) return this.#late()
+    const isBinary = piece instanceof Uint8Array
+    if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary))
+      return Promise.reject(new WebMQError('E_PAYLOAD_INVALID', { detail: 'a stream has either text or bytes' }))
     if (piece.length === 0) return Promise.resolve()
     if (this.#waitingBytes + piece.length > MAX_WAITING_BYTES)
       return Promise.reject(new WebMQError('E_QUEUE_FULL', { detail: `${MAX_WAITING_BYTES} bytes wait` }))
-    return new Promise((resolve, reject) => {
-      const parts = partsOf(piece, this.#context.maxPayloadBytes)
-      this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
-      parts.forEach((part, index) => {
-        this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
-      })
-      if (!this.#isPumping) void this.#pump()
-    })
+    this.#isBinary = isBinary
+    return told(
+      new Promise((resolve, reject) => {
+        const parts = partsOf(piece, this.#context.maxPayloadBytes)
+        this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
+        parts.forEach((part, index) => {
+          this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
+        })
+        if (!this.#isPumping) void this.#pump()
+      }),
+    )
   }
 
-  async end(result?: unknown): Promise<void> {
-    await this.#finish('end', jsonOf(result))
+  end(result?: unknown): Promise<void> {
+    try {
+      return this.#finish('end', jsonOf(result))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   fail(error: unknown): Promise<void> {
@@ -147,10 +157,9 @@ export class ProcessWriter implements StreamWriter {
 
   /** A request at the key. */
   async asked(request: unknown): Promise<unknown> {
-    const { type, stream, reason, data } = Object(request) as Readonly<Record<string, unknown>>
+    const { type, reason, data } = Object(request) as Readonly<Record<string, unknown>>
     if (type === 'message' && this.#handler !== undefined) return await this.#handler(data)
-    if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
-    if (stream !== undefined && stream !== this.id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+    assertStop(request, this.id)
     if (this.#isEndSent) return null
     this.#isStopped = true
     this.#abort.abort(new WebMQError('E_ABORTED', { detail: typeof reason === 'string' ? reason : 'stopped' }))
@@ -161,14 +170,25 @@ export class ProcessWriter implements StreamWriter {
     if (!this.#isOver) await this.fail(undefined)
   }
 
-  async #finish(kind: WriteKind, payload: string): Promise<void> {
-    if (this.#isOver) throw new WebMQError('E_STREAM_ENDED', { detail: this.key })
+  #late(): Promise<void> {
+    const late = Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    return this.signal.aborted ? told(late) : late
+  }
+
+  #finish(kind: WriteKind, payload: string): Promise<void> {
+    return this.#isOver ? this.#late() : told(this.#finished(kind, payload))
+  }
+
+  async #finished(kind: WriteKind, payload: string): Promise<void> {
     this.#isOver = true
     while (this.#isPumping) await this.#last.catch(() => undefined)
     try {
       if (this.#half !== '') await this.#write('append', encodeJson(this.#half))
       this.#isEndSent = true
       await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
+    } catch (error) {
+      this.#abort.abort(error)
+      throw error
     } finally {
       this.#close()
     }
@@ -180,8 +200,8 @@ export class ProcessWriter implements StreamWriter {
     await undefined
     while (this.#waiting.length > 0) {
       const batch = this.#batch()
-      const payload = this.#payloadOf(batch.map(({ piece }) => piece))
       try {
+        const payload = this.#payloadOf(batch.map(({ piece }) => piece))
         if (payload.length > 0) await this.#write('append', payload)
         for (const { resolve } of batch) resolve()
       } catch (error) {
@@ -201,7 +221,7 @@ export class ProcessWriter implements StreamWriter {
     return whole === '' ? '' : encodeJson(whole)
   }
 
-  /** What fits into one message, all of one kind. */
+  /** What fits into one message. */
   #batch(): Waiting[] {
     const [first] = this.#waiting
     const maxLength = maxLengthOf(first?.piece ?? '', this.#context.maxPayloadBytes)
@@ -209,7 +229,7 @@ export class ProcessWriter implements StreamWriter {
     let count = 0
     for (const { piece } of this.#waiting) {
       length += piece.length
-      if (count > 0 && (length > maxLength || typeof piece !== typeof first?.piece)) break
+      if (count > 0 && length > maxLength) break
       count++
     }
     const batch = this.#waiting.splice(0, count)
@@ -219,20 +239,20 @@ export class ProcessWriter implements StreamWriter {
 
   /** One after the other, and each again while the broker is away. */
   #write(kind: WriteKind, payload: string | Uint8Array): Promise<void> {
-    const { streams, author, leaseMs } = this.#context
+    const { streams, author, leaseMs, now } = this.#context
     const written = this.#last
       .catch(() => undefined)
       .then(async () => {
         const sequence = kind === 'beat' ? this.#sequence : ++this.#sequence
         const write = { key: this.key, stream: this.id, sequence, kind, payload }
-        const endMs = performance.now() + leaseMs
+        const endMs = now() + leaseMs
         for (;;) {
           try {
             const { position } = await streams.write(author, write, typeof payload !== 'string')
             this.#position = position ?? this.#position
             return
           } catch (error) {
-            if (kind === 'beat' || !isPassing(error, kind) || performance.now() > endMs) throw error
+            if (kind === 'beat' || !isPassing(error, kind) || now() > endMs) throw error
             await sleep('retryAfterMs' in error ? Math.max(PAUSE_MS, Number(error.retryAfterMs)) : PAUSE_MS)
           }
         }
@@ -258,42 +278,15 @@ export class ProcessWriter implements StreamWriter {
   }
 }
 
-/** Whether the same message may be accepted later. A start that comes too fast is refused at once. */
-function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
-  if (!(error instanceof WebMQError)) return false
-  return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
+/** @throws {WebMQError} A request of a client asks for something else than to stop this stream. */
+export function assertStop(request: unknown, id: string): void {
+  const { type, stream = id } = Object(request) as Readonly<Record<string, unknown>>
+  if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
+  if (stream !== id) throw new WebMQError('E_STREAM_ENDED')
 }
 
-function isEnded(error: unknown): boolean {
-  return error instanceof WebMQError && error.code === 'E_STREAM_ENDED'
-}
-
-/** What readers get: nothing of an error that is none of the table. */
-function failureOf(error: unknown): string {
-  const isTold = error instanceof WebMQError
-  return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
-}
-
-/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
-function jsonOf(value: unknown): string {
-  if (value === undefined) return ''
-  const json = value instanceof JsonText ? value.text : encodeJson(value)
-  assertShallow(Buffer.from(json))
-  return json
-}
-
-function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
-  return typeof piece === 'string'
-    ? // One unit more may be left from the message before.
-      Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT) - 1)
-    : maxPayloadBytes
-}
-
-/** Each fits into one message. */
-function partsOf(piece: Piece, maxPayloadBytes: number): Piece[] {
-  const maxLength = maxLengthOf(piece, maxPayloadBytes)
-  const parts: Piece[] = []
-  // Bytes are copied: the caller may change them.
-  for (let at = 0; at < piece.length; at += maxLength) parts.push(piece.slice(at, at + maxLength))
-  return parts
+/** Whoever does not await it is told by the signal: a stream that is lost does not end the process of its writer. */
+function told(promise: Promise<void>): Promise<void> {
+  promise.catch(() => undefined)
+  return promise
 }

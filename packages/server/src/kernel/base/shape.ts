@@ -147,7 +147,9 @@ export function oneOf<const S extends readonly Shape<unknown>[]>(
       const defects = shapes.map((shape) => shape.defect(value))
       if (defects.includes(undefined)) return undefined
       // The shape that was meant has all members that it requires.
-      return defects.find((defect) => defect?.startsWith('has no member') === false) ?? defects.join(', and ')
+      return (
+        defects.find((defect) => defect?.startsWith('has no member') === false) ?? [...new Set(defects)].join(', and ')
+      )
     },
   }
 }

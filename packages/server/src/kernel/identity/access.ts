@@ -19,6 +19,10 @@ export function isMember({ identity }: Pick<Actor, 'identity'>, key: string): bo
   return identity !== undefined && !isReserved(key) && mayEnter(identity, key)
 }
 
+export function isPublisher({ identity }: Pick<Actor, 'identity'>, key: string): boolean {
+  return identity !== undefined && !isReserved(key) && mayPublish(identity, key)
+}
+
 /** @throws {WebMQError} `E_FORBIDDEN`; `E_KEY_INVALID` for a key of the servers, without a session. */
 export function assertMayListen(actor: Asker, pattern: string): void {
   if (!isListener(actor, pattern)) throw refusal(actor, 'listen', pattern)
@@ -29,8 +33,7 @@ export function assertMayEnter(actor: Asker, key: string): void {
 }
 
 export function assertMayPublish(actor: Asker, key: string): void {
-  const { identity } = actor
-  if (identity === undefined || isReserved(key) || !mayPublish(identity, key)) throw refusal(actor, 'publish', key)
+  if (!isPublisher(actor, key)) throw refusal(actor, 'publish', key)
 }
 
 function refusal({ door }: Asker, action: string, subject: string): WebMQError {

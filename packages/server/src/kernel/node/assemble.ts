@@ -31,7 +31,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, stops: StopLi
 /** Connections: who may have one, and what its messages do. */
 function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, stops: StopList) {
   const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
-  const { broker, deadlines, delivery, drains, features, interest, isLogged, liveBuffers, measurements } = below
+  const { broker, deadlines, delivery, drains, expiries, features, interest, isLogged, liveBuffers, measurements } =
+    below
   const { listensChanged, metaRules, publisher, refusals, sessions, userListens } = below
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
@@ -105,6 +106,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
       maxLiveBufferBytes: maxOutboxBytes,
       revocations: features.cluster.revocations,
       deadlines,
+      expiries,
       publisher,
       hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
       userListens,

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 import type { ResolvedOptions } from '../../doors/options/server-options.js'
@@ -98,15 +98,35 @@ export class SocketFile {
     }
   }
 
-  /** The transport has bound it. @param mode Octal digits, as `660`. */
+  /**
+   * The transport has bound it.
+   * @param mode Octal digits, as `660`.
+   * @throws {WebMQError} `E_ADDRESS_UNAVAILABLE`: something else is there by now.
+   */
   bound(mode: string): void {
-    chmodSync(this.#path, Number.parseInt(mode, 8))
+    changeMode(this.#path, Number.parseInt(mode, 8))
     this.#bound = identityOf(this.#path)
   }
 
   /** Removes the file, unless another server has put its own in its place. */
   remove(): void {
     if (this.#bound !== undefined && identityOf(this.#path) === this.#bound) unlinkSync(this.#path)
+  }
+}
+
+/** Linux: a descriptor of what has a name, a link itself included. It reads nothing, and a socket has no other. */
+const O_PATH = 0o10000000
+
+/** Whose the folder is may have put a link in the place of a socket. */
+function changeMode(path: string, mode: number): void {
+  const descriptor = process.platform === 'linux' ? openSync(path, O_PATH | constants.O_NOFOLLOW) : undefined
+  try {
+    const found = descriptor === undefined ? lstatSync(path) : fstatSync(descriptor)
+    if (!found.isSocket())
+      throw new WebMQError('E_ADDRESS_UNAVAILABLE', { detail: `${path}: the file is no socket any more` })
+    chmodSync(descriptor === undefined ? path : `/proc/self/fd/${descriptor}`, mode)
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
   }
 }
 

@@ -73,14 +73,14 @@ export class ServerNode {
     return this.rooms.gateway
   }
 
-  /** Aborts a start that waits for the broker. */
+  /** Aborts a start that waits for the broker, or for other nodes. */
   giveUp(): void {
     this.#givenUp.reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
   }
 
   /**
    * Starts the broker. Once this resolves, connections may come.
-   * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; broker and transport are then stopped.
+   * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; all parts of the node are then stopped.
    *   `E_NOT_RUNNING` after `giveUp`.
    */
   async start(): Promise<void> {
@@ -104,13 +104,15 @@ export class ServerNode {
     })
     try {
       await Promise.race([this.#givenUp.promise, started])
+      await Promise.race([this.#givenUp.promise, this.rooms.nodes.begin()])
     } catch (error) {
+      // The other nodes may know this one by now.
+      await this.#stops.stop()
       this.rooms.watch.stop()
       await this.#stopBroker(NODE_STOP_MS)
       await this.parts.transport.stop()
       throw this.#withoutSecrets(error)
     }
-    await Promise.race([this.#givenUp.promise, this.rooms.nodes.begin()])
     void this.#warnOfLog()
     this.rooms.full.start()
     const { author, publisher } = this.rooms

@@ -38,7 +38,7 @@ function placeText(epoch: string, offset: number): string {
  * @throws {WebMQError} `E_POSITION_INVALID` when it is not `epoch:offset.fingerprint`.
  */
 export function parsePosition(text: string): Position {
-  if (text.includes(',')) return { epoch: ',', offset: 0, fingerprint: 0 }
+  if (typeof text === 'string' && text.includes(',')) return { epoch: ',', offset: 0, fingerprint: 0 }
   const position = read(text)
   if (position === undefined) throw new WebMQError('E_POSITION_INVALID')
   return position

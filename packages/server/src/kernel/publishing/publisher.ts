@@ -132,7 +132,7 @@ export class Publisher {
         this.#counted(
           author,
           byteCount,
-          responders.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+          responders.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs, author),
         ),
       )
     if (!this.#mustWait(author)) return ask(draft)

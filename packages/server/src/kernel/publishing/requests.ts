@@ -1,10 +1,14 @@
 import type { MaybePromise } from '../base/maybe-promise.js'
 import type { OutboundMessage } from '../ports/broker.js'
+import type { Author } from './author.js'
 
 /** Time for a reply, unless the request says another. */
 export const DEFAULT_WITHIN_MS = 10_000
 /** Longest time for a reply: requests that wait take memory on two nodes. */
 export const MAX_WITHIN_MS = 300_000
+
+/** The group of responders who write a stream, at its key [P-18.7]. */
+export const WRITERS = 'stream'
 
 export interface Reply {
   /** Valid until the receiver has returned. */
@@ -25,9 +29,14 @@ export interface Responders {
   assertSupported(): void
   /**
    * Hands a request to one responder. The payload is copied before it returns.
-   * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of this node wait for their replies;
+   * @param asker Its share of the requests that wait is bounded, and those of a session end with it.
+   * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of the asker, or of this node, wait for their replies;
    *   `E_BROKER_UNAVAILABLE`: a responder's node has not answered within the time; `E_RESPONSE`: it is gone. A responder may
    *   have got it. `E_UNSUPPORTED`.
    */
-  ask(request: Pick<OutboundMessage, 'key' | 'payload' | 'isBinary'>, withinMs: number): MaybePromise<TakenRequest>
+  ask(
+    request: Pick<OutboundMessage, 'key' | 'payload' | 'isBinary'>,
+    withinMs: number,
+    asker: Author,
+  ): MaybePromise<TakenRequest>
 }

@@ -278,6 +278,16 @@ describe('HistoryLog', () => {
     expect(read(log, { rewindMs: 0 }, ['k']).texts).toEqual([])
   })
 
+  // Symptom: after one message of a node whose clock was an hour ahead, `rewind` gave all of that hour. Cause: log times never
+  // decrease.
+  it('takes a message of a clock that is ahead for one of now', () => {
+    const log = logOf(['#=100'])
+    follow(log, 1, 1, Buffer.from('ahead'), nowMs + 3_600_000)
+    nowMs += 10_000
+    follow(log, 2, 2, Buffer.from('later'), nowMs)
+    expect(read(log, { rewindMs: 5_000 }, ['k']).texts).toEqual(['later'])
+  })
+
   it('says gap after an offset, and over a time, in which it was interrupted', () => {
     const log = logOf(['#=100'])
     const since = (offset: number) => read(log, { since: at(log, offset) }, ['k'])

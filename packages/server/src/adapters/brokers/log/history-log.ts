@@ -167,10 +167,14 @@ export class HistoryLog {
     return { epoch: this.epoch, offset, fingerprint }
   }
 
-  /** Adds a message of a log elsewhere. Its offset is greater than any before, and its payload is copied. */
+  /**
+   * Adds a message of a log elsewhere. Its offset is greater than any before, and its payload is copied. Of a clock that is
+   * ahead, it counts as logged now: log times never decrease.
+   */
   follow(message: Omit<LoggedDelivery, 'source'>): void {
-    this.#add(message, message.offset, message.fingerprint, message.timeMs)
-    if (this.#options.history.maxAgeMs !== undefined) this.#dropOld(this.#now())
+    const nowMs = this.#now()
+    this.#add(message, message.offset, message.fingerprint, Math.min(message.timeMs, nowMs))
+    this.#dropOld(nowMs)
   }
 
   #add(message: MessageContent, offset: number, fingerprint: number, timeMs: number): void {

@@ -30,7 +30,7 @@ export class Listener {
 
   /**
    * Resolves to the address it listens on.
-   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
+   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`; `E_BROKER_UNAVAILABLE` when it was stopped meanwhile.
    */
   start(address: MeshAddress): Promise<MeshAddress> {
     const listening = deferred<MeshAddress>()
@@ -40,6 +40,9 @@ export class Listener {
       const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
       listening.reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
     })
+    this.#server.on('close', () =>
+      listening.reject(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it was stopped while it started' })),
+    )
     this.#server.listen({ ...address, exclusive: true }, () => {
       const bound = this.#server.address()
       listening.resolve(
@@ -51,9 +54,9 @@ export class Listener {
 
   /** Accepts no more connections, and ends unauthenticated ones. Links stay. */
   stop(): void {
-    if (this.#server.listening) this.#server.close()
-    for (const wire of [...this.#strangers]) wire.destroy()
-    this.#strangers.clear()
+    // Also one that does not listen yet: it would, when the name is looked up.
+    this.#server.close()
+    for (const wire of [...this.#strangers]) wire.fail(new ClosedError())
   }
 
   #accept(socket: Socket): void {

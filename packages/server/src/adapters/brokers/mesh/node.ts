@@ -49,6 +49,7 @@ export class MeshNode {
         this.#dialers.unlinked(nodeId)
         this.#conditions.look()
       },
+      isDialled: (nodeId) => this.#dialers.has(nodeId),
     })
     this.peers = peers
     const election = new LinkElection(identity.nodeId, peers, logger)
@@ -60,7 +61,9 @@ export class MeshNode {
   /** Resolves when it listens and has tried every peer once, within a time limit. */
   async start(): Promise<void> {
     const { listen, logger, brokerStartTimeoutMs } = this.#options
-    this.address = await this.#listener.start(listen)
+    const address = await this.#listener.start(listen)
+    if (this.#isStopping) return
+    this.address = address
     logger.info({ ...this.address }, 'mesh is listening')
     this.peers.start()
     this.#dialers.start()

@@ -641,6 +641,43 @@ describe('RemoteBroker', () => {
   })
 })
 
+/** Microtasks of a start, and some more. */
+const START_TURNS = 40
+
+// Symptom: connections stayed after a stop, or a broker was called up whose link was lost. Cause: who makes a link did not look
+// whether it had ended in the turn in which it was ready.
+it.each(['stop', 'loss'])('takes no link into use that ends by a %s at any moment of the start', async (end) => {
+  const hows = new Set<string>()
+  for (let turns = 0; turns < START_TURNS; turns++) {
+    const driver = new TestDriver()
+    const broker = new RemoteBroker(driver, OPTIONS)
+    const [lost, sink] = [new Set<TestLink>(), new Diary()]
+    let upCount = 0
+    sink.status = (status) => {
+      if (status !== 'up') return
+      upCount++
+      expect(lost.has(driver.links.at(-1) as TestLink)).toBe(false)
+    }
+    const starting = broker.start(sink).then(
+      () => 'started',
+      () => 'stopped',
+    )
+    for (let turn = 0; turn < turns; turn++) await undefined
+    if (end === 'loss') {
+      for (const link of driver.links) {
+        lost.add(link)
+        link.events.lost(lostCause)
+      }
+      await vi.waitFor(() => expect(upCount).toBeGreaterThan(0), { interval: 5 })
+    }
+    await broker.stop(50)
+    hows.add(await starting)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([turns, driver.links.filter(({ isClosed, isDestroyed }) => !isClosed && !isDestroyed)]).toEqual([turns, []])
+  }
+  expect([...hows]).toEqual(end === 'stop' ? ['stopped', 'started'] : ['started'])
+})
+
 // Symptom: a node stayed away for 30 s. Cause: who opens a link did not hear that it was lost.
 it('makes another link when one is lost while it is opened, and ends that attempt', async () => {
   const { driver, linkAt } = await started()

@@ -123,6 +123,8 @@ export class LinkKeeper {
       const isFirst = this.#isFirst
       this.#isFirst = false
       await Promise.race([this.#owner.prepare(link, isFirst), failed, tooLate])
+      // In the same turn: who ended it has not seen this link.
+      if (signal.aborted || !managed.isCurrent) throw new Error('ended when it was made')
       managed.sinceMs = performance.now()
       this.#managed = managed
       this.#failure = undefined

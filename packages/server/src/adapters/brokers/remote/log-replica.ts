@@ -146,7 +146,10 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
+    const { key, payload, source, messageId, offset, fingerprint, attributes } = delivery
+    const nowMs = Date.now()
+    // The publishing node's clock may be ahead: its time would end the window of all ids before.
+    const timeMs = Math.min(delivery.timeMs, nowMs)
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.skipped(offset, fingerprint)
@@ -171,8 +174,7 @@ export class LogReplica implements LogFollower {
     }
     this.#log.follow(delivery)
     this.#copies.logged(key, payload.length, offset)
-    // Clocks differ: a message from the future has no lag.
-    this.lagMs = Math.max(0, Date.now() - timeMs)
+    this.lagMs = nowMs - timeMs
     this.#arrivals.arrived(offset)
     this.#parts.receiver.countLogged(false)
     // Before the sender can send it again.

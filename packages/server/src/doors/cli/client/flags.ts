@@ -4,7 +4,9 @@ import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { parseQuantity } from '../../options/values.js'
 import { readTextFile, TOKEN_VARIABLE, URL_VARIABLE } from '../option-sources.js'
 
-const DEFAULT_URL = 'ws://127.0.0.1:8080/ws'
+const DEFAULT_PATH = '/ws'
+const DEFAULT_URL = `ws://127.0.0.1:8080${DEFAULT_PATH}`
+const WITHOUT_PATH = /^(?:wss?|https?):\/\/[^/?#]+$/i
 /** `setTimeout` fires at once for larger values. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -36,7 +38,11 @@ export function targetOf(flags: ClientFlags, env: NodeJS.ProcessEnv): ClientTarg
   // A file that is missing is an error at once.
   token?.()
   const url = flags.url ?? (env[URL_VARIABLE] || DEFAULT_URL)
-  return { url, connectTimeoutMs: flags.connectTimeout, ...defined({ token }) }
+  return {
+    url: WITHOUT_PATH.test(url) ? url + DEFAULT_PATH : url,
+    connectTimeoutMs: flags.connectTimeout,
+    ...defined({ token }),
+  }
 }
 
 /** The token of the flags or of the environment; `undefined` without one. */

@@ -23,6 +23,8 @@ const KILL: Readonly<Record<ProductionFolder['kind'], string>> = {
 }
 
 const TTL_S = 600
+/** No URL begins so. */
+const FOLDER = /^[./~]/
 
 /**
  * Examines an installation from outside, and with a folder of `init` from inside. Returns the exit code.
@@ -35,6 +37,7 @@ export async function examineProduction(
   terminal: Terminal,
 ): Promise<number> {
   const folder = existsSync(place) ? readFolder(place) : undefined
+  if (folder === undefined && FOLDER.test(place)) throw invalidOption(`there is no folder ${place}`)
   const target = {
     ...common,
     ...parseServerUrl(folder === undefined ? place : `wss://${folder.host}${folder.options?.path ?? '/ws'}`),

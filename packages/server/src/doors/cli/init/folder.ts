@@ -1,20 +1,13 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { WebMQError } from 'webmq-client/protocol'
 import { invalidOption } from '../../../kernel/base/invalid-option.js'
 import { codeOf } from '../../../kernel/base/reason.js'
 import { note, type Terminal } from '../terminal.js'
 import type { BrokerName } from './brokers.js'
 import type { Kind, Values } from './kinds.js'
+import { asOwnerOf, makeFolder, writeIn } from './own-folder.js'
 import { type InitFlags, type Installation, installationOf } from './values.js'
 
 const TEMPLATES = fileURLToPath(new URL('../../../../templates', import.meta.url))
@@ -61,17 +54,15 @@ const SECRETS = 'secrets'
 const SECRET_FOLDER_MODE = 0o700
 const SECRET_MODE = 0o600
 const MODE = 0o644
-const FOLDER_MODE = 0o755
+const DATA = 'data'
 
 /**
  * Writes an installation into a folder, and says what to do next.
  * @throws {WebMQError} `E_OPTION_INVALID`: a flag is not allowed, a file is there already, or one cannot be written.
  */
 export function writeFolder(kind: string, folderText: string, flags: InitFlags, terminal: Terminal): void {
-  const kept = (name: string, folder: string) => {
-    const file = path.join(folder, SECRETS, name)
-    return flags.force === true && existsSync(file) ? readFileSync(file, 'utf8') : undefined
-  }
+  const kept = (name: string, folder: string) =>
+    flags.force === true ? asOwnerOf(path.join(folder, SECRETS), (root) => textOf(path.join(root, name))) : undefined
   const installation = installationOf(kind, folderText, flags, terminal.env, kept)
   const { folder, secrets } = installation
   const files = filesOf(installation)
@@ -83,13 +74,23 @@ export function writeFolder(kind: string, folderText: string, flags: InitFlags, 
       `${folder} has ${there.slice(0, 3).join(', ')}${more} already; take another folder, or --force, which keeps secrets`,
     )
   }
+  // Containers run as this user: to it belong secrets and what they write. Only root can give folders away, and needs to.
+  const user = installation.kind === 'compose' ? installation.values.USER : undefined
+  const isData = (name: string) => name.startsWith(`${DATA}/`)
+  const data = [...files].filter(([name]) => isData(name))
   try {
-    for (const [name, text] of files) write(path.join(folder, name), text, MODE)
-    mkdirSync(path.join(folder, SECRETS), { recursive: true })
-    chmodSync(path.join(folder, SECRETS), SECRET_FOLDER_MODE)
-    for (const [name, text] of secrets) write(path.join(folder, SECRETS, name), `${text.trim()}\n`, SECRET_MODE)
-    if (installation.kind === 'compose') giveToUser(folder, installation.values.USER ?? '')
+    for (const [name, text] of files) if (!isData(name)) writeIn(folder, name, text, MODE)
+    makeFolder(path.join(folder, SECRETS), user)
+    asOwnerOf(path.join(folder, SECRETS), (root) => {
+      chmodSync(root, SECRET_FOLDER_MODE)
+      for (const [name, text] of secrets) writeIn(root, name, `${text.trim()}\n`, SECRET_MODE)
+    })
+    if (data.length > 0) makeFolder(path.join(folder, DATA), user)
+    asOwnerOf(path.join(folder, DATA), (root) => {
+      for (const [name, text] of data) writeIn(root, path.relative(DATA, name), text, MODE)
+    })
   } catch (cause) {
+    if (cause instanceof WebMQError) throw cause
     throw invalidOption(`cannot write ${folder}: ${codeOf(cause)}`, cause)
   }
   note(
@@ -128,18 +129,6 @@ function indented(text: string): string {
     .replace(/^(?=.)/gm, '  ')
 }
 
-/** Containers run as this user: to it belong secrets and what they write. Only root can give files away, and needs to. */
-function giveToUser(folder: string, user: string): void {
-  if (process.getuid?.() !== 0) return
-  const [uid = 0, gid = 0] = user.split(':').map(Number)
-  for (const name of [SECRETS, 'data']) {
-    const root = path.join(folder, name)
-    chownSync(root, uid, gid)
-    for (const each of readdirSync(root, { recursive: true, encoding: 'utf8' }))
-      chownSync(path.join(root, each), uid, gid)
-  }
-}
-
 /** npm leaves out files named `.gitignore`, and pages of the repository are read by its tests as they are. */
 const RENAMED: ReadonlyMap<string, string> = new Map([
   ['gitignore', '.gitignore'],
@@ -161,13 +150,6 @@ function filled(text: string, values: Values, file: string): string {
   })
 }
 
-function write(file: string, text: string, mode: number): void {
-  const made = mkdirSync(path.dirname(file), { recursive: true })
-  // Services have users of their own, and must see the files whatever the umask is.
-  for (let each = path.dirname(file); made !== undefined && each.length >= made.length; each = path.dirname(each)) {
-    chmodSync(each, FOLDER_MODE)
-  }
-  writeFileSync(file, text, { mode })
-  // The mode of a file that is there stays, and the umask narrows a new one.
-  chmodSync(file, mode)
+function textOf(file: string): string | undefined {
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }

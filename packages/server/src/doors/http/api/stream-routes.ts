@@ -43,6 +43,7 @@ export const STREAM_ROUTES = {
       'E_STREAM_SEQUENCE',
       'E_STREAM_LIMIT',
       'E_STATE_LIMIT',
+      'E_LISTEN_LIMIT',
       'E_UNSUPPORTED',
       'E_NODE_BEHIND',
       'E_BROKER_UNAVAILABLE',

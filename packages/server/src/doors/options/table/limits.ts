@@ -63,7 +63,7 @@ export const LIMITS_OPTIONS = {
     range: [0, 65_536],
     default: 256,
     help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
-    detail: 'A node holds at most 65,536.',
+    detail: 'A node holds at most 65,536, and 4,096 of one user or one address of anonymous clients.',
   }),
   maxWords: integer({
     reloadable: true,
