@@ -149,7 +149,7 @@ func (w *StreamWriter) refusal(isBinary bool) error {
 	case w.err != nil:
 		return w.err
 	case w.isEnding:
-		return newError("E_CLOSED", "the stream %s has ended", w.key)
+		return newError("E_STREAM_ENDED", "the stream %s has ended", w.key)
 	case w.hasKind && w.isBinary != isBinary:
 		return newError("E_PAYLOAD_INVALID", "a stream has either texts or bytes")
 	}

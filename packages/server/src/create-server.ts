@@ -14,6 +14,7 @@ import { Webhook } from './features/hooks/webhooks/webhook.js'
 import { AuditLog } from './features/observing/audit/log.js'
 import type { DatabaseOutbox, OutboxContext } from './features/outbox/driver.js'
 import { Deadlines } from './kernel/base/deadlines.js'
+import { logBug } from './kernel/base/log-bug.js'
 import { createLogger, type Logger } from './kernel/base/logger.js'
 import { rangesOf } from './kernel/base/networks.js'
 import { PacedVerifier, ReloadableVerifier } from './kernel/identity/index.js'
@@ -74,7 +75,10 @@ function createHooks(
   return new HookCalls({
     sources,
     limits: options,
-    deadlines: new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline of a hook failed') }),
+    deadlines: new Deadlines({
+      now: () => performance.now(),
+      onError: (err) => logBug(logger, { err }, 'a deadline of a hook failed'),
+    }),
     logger,
     now: Date.now,
   })

@@ -5,7 +5,8 @@ import { onTestFinished, vi } from 'vitest'
  * Begin with it: a server keeps the clock that it finds.
  */
 export function useOwnClock(): { putForward(ms: number): void } {
-  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+  const toFake = ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const
+  vi.useFakeTimers({ toFake: [...toFake], shouldAdvanceTime: true })
   onTestFinished(() => void vi.useRealTimers())
   return {
     putForward: (ms) => {

@@ -92,7 +92,7 @@ class StreamWriter:
         kind = str if isinstance(content, str) else bytes
         self._type = self._type or kind
         if self._is_ending:
-            raise WebMQError("E_CLOSED", f"stream {self.key}")
+            raise WebMQError("E_STREAM_ENDED", f"stream {self.key}")
         if kind is not self._type:
             raise WebMQError("E_PAYLOAD_INVALID", "a stream has either text or bytes")
         if self._bytes + len(content) > MAX_WAITING_BYTES:
@@ -137,7 +137,7 @@ class StreamWriter:
 
     async def _finish(self, kind: str, payload: str) -> None:
         if self._is_ending:
-            raise WebMQError("E_CLOSED", f"stream {self.key}")
+            raise WebMQError("E_STREAM_ENDED", f"stream {self.key}")
         self._is_ending = True
         if self._half:
             self._put("append", self._half)

@@ -10,13 +10,13 @@ export class CutProxy {
   readonly #sockets = new Set<Socket>()
   #isCut = false
 
-  constructor(targetPort: () => number) {
+  constructor(targetPort: () => number, targetHost = '127.0.0.1') {
     this.#server = createServer((socket) => {
       if (this.#isCut) {
         socket.destroy()
         return
       }
-      const onward = connect(targetPort(), '127.0.0.1')
+      const onward = connect(targetPort(), targetHost)
       for (const [one, other] of [
         [socket, onward],
         [onward, socket],
@@ -33,9 +33,9 @@ export class CutProxy {
     })
   }
 
-  async start(): Promise<{ host: string; port: number }> {
-    await once(this.#server.listen(0, '127.0.0.1'), 'listening')
-    return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port }
+  async start(host = '127.0.0.1', port = 0): Promise<{ host: string; port: number }> {
+    await once(this.#server.listen(port, host), 'listening')
+    return { host, port: (this.#server.address() as AddressInfo).port }
   }
 
   /** Breaks all connections and refuses new ones. */

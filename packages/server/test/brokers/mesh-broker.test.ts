@@ -296,11 +296,39 @@ describe('MeshBroker', () => {
     const big = { key: 'a', payload: new Uint8Array(6_000), isBinary: true }
     const first = a.broker.publish(big)
     expect(() => a.broker.publish(big)).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }))
-    expect(a.broker.stats()).toMatchObject({ pendingCount: 1, pendingBytes: 6_000, rejectedCount: 1 })
+    expect(a.broker.stats()).toMatchObject({ pendingCount: 1, pendingBytes: 6_256, rejectedCount: 1 })
     await first
     await a.broker.publish(big)
     expect(b.texts).toHaveLength(2)
     expect(a.broker.stats()).toMatchObject({ acceptedCount: 2, pendingCount: 0, pendingBytes: 0 })
+  })
+
+  // Symptom: 704,500 empty publishes to a node that stood still took 295 MiB, of 1 MiB allowed. Cause: payloads alone were counted.
+  it('refuses small messages too that a slow peer has no room for', async () => {
+    const a = await startNode({ brokerMaxPendingBytes: 10_000 })
+    const b = await startNode({ peers: [addressOf(a)] })
+    await b.broker.bind('#')
+    const published: unknown[] = []
+    const publish = () => {
+      for (let count = 0; count < 1_000; count++) published.push(a.broker.publish(message('')))
+    }
+    expect(publish).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }))
+    expect(published).toHaveLength(Math.floor(10_000 / 256))
+    await Promise.all(published)
+    await a.broker.publish(message(''))
+  })
+
+  it('gives up a peer that leaves too many changes of patterns unacknowledged', async () => {
+    const a = await startNode({ brokerMaxPendingBytes: 10_000 })
+    const b = await startNode({ peers: [addressOf(a)] })
+    await areLinked(a, b)
+    const bind = (count: number) => Promise.all(Array.from({ length: count }, (_, at) => a.broker.bind(`p.${at}`)))
+    await bind(65_536)
+    expect(a.broker.stats().lostCount).toBe(0)
+    await bind(65_536 + Math.ceil(10_000 / 256))
+    expect(a.broker.stats().lostCount).toBe(1)
+    expect(a.gaps).toEqual(['broker-lost'])
+    await areLinked(a, b)
   })
 
   it('carries the largest payload that a server can be set to take', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { WebMQClient } from 'webmq-client'
+import { WebMQClient, WebMQError } from 'webmq-client'
 import { history } from 'webmq-client/parts'
 import { openStream, readStream } from 'webmq-client/stream'
 import { WebSocket } from 'ws'
@@ -99,6 +99,49 @@ describe('a PUT', () => {
     await vi.waitFor(async () => expect((await put(url, {}, 'other')).status).toBe(201))
     expect(broker.publishCount).toBe(before + 3)
     expect(await (await fetch(url)).text()).toBe('other')
+  })
+})
+
+// Symptom: while the broker was away, a GET of a stream with a time to live got 503 after the timeout of the broker, and one
+// without a time to live got its content. Cause: the read waited until the broker had taken the note that somebody reads.
+describe('a GET of a stream with a time to live', () => {
+  async function startRead() {
+    const moved = moveClock()
+    const started = await start()
+    expect((await put(started.url, { 'stream-ttl': '60' }, 'content')).status).toBe(201)
+    const before = started.broker.publishCount
+    const read = async () => {
+      const response = await fetch(started.url)
+      return `${response.status} ${await response.text()}`
+    }
+    return { ...started, moved, read, touchCount: () => started.broker.publishCount - before }
+  }
+
+  it('does not wait for the note that somebody reads, and notes one read at a time', async () => {
+    const { broker, moved, read, touchCount } = await startRead()
+    expect(await read()).toBe('200 content')
+    expect(touchCount()).toBe(0)
+    const taken = deferred()
+    broker.before = () => taken.promise
+    moved.byMs = 40_000
+    for (let count = 0; count < 3; count++) expect(await read()).toBe('200 content')
+    expect(touchCount()).toBe(1)
+    taken.resolve()
+    broker.before = () => undefined
+    moved.byMs = 80_000
+    await vi.waitFor(async () => expect([await read(), touchCount()]).toEqual(['200 content', 2]))
+  })
+
+  it('gets what there is when the note is refused, and the log says so once', async () => {
+    const { api, broker, moved, read, touchCount } = await startRead()
+    broker.before = () => Promise.reject(new WebMQError('E_BROKER_UNAVAILABLE'))
+    moved.byMs = 40_000
+    for (let count = 1; count <= 3; count++) {
+      expect(await read()).toBe('200 content')
+      await vi.waitFor(() => expect(touchCount()).toBe(count))
+    }
+    const lines = api.log.lines.filter(({ message }) => message?.includes('not noted'))
+    expect(lines).toMatchObject([{ level: 'warn', fields: { err: { code: 'E_BROKER_UNAVAILABLE' }, key: 'a' } }])
   })
 })
 

@@ -19,12 +19,17 @@ export function encodePayload(payload: unknown, codec: Codec | undefined): WireP
       throw new WebMQError('E_PAYLOAD_INVALID', { cause })
     }
   }
+  return bytesOf(payload)?.slice() ?? encodeJson(payload)
+}
+
+/** A view of bytes; `undefined` for anything else. */
+export function bytesOf(value: unknown): Uint8Array | undefined {
   // By its tag: a buffer of another frame, or of a test environment, is an instance of another class.
-  if (ArrayBuffer.isView(payload) || (payload as ArrayBuffer)?.[Symbol.toStringTag] === 'ArrayBuffer') {
-    const { buffer = payload as ArrayBuffer, byteOffset, byteLength } = payload as Partial<ArrayBufferView>
-    return new Uint8Array(buffer, byteOffset, byteLength).slice()
+  if (ArrayBuffer.isView(value) || (value as ArrayBuffer)?.[Symbol.toStringTag] === 'ArrayBuffer') {
+    const { buffer = value as ArrayBuffer, byteOffset, byteLength } = value as Partial<ArrayBufferView>
+    return new Uint8Array(buffer, byteOffset, byteLength)
   }
-  return encodeJson(payload)
+  return undefined
 }
 
 /**

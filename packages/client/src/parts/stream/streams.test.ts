@@ -69,7 +69,47 @@ describe('a stream', () => {
       { text: 'Hello, ', isWhole: true },
       { text: 'world', isWhole: false },
     ])
-    await expect(writer.append('!')).rejects.toMatchObject({ code: 'E_CLOSED' })
+    for (const late of [writer.append('!'), writer.end(), writer.fail(undefined)])
+      await expect(late).rejects.toMatchObject({
+        code: 'E_STREAM_ENDED',
+        message: expect.stringContaining('has ended'),
+      })
+  })
+
+  // Symptom: these were taken, nothing was written, and the next text was refused. Cause: what is no text was taken for bytes.
+  it('refuses what is neither text nor bytes, and goes on', async () => {
+    const { writing, reading } = pair()
+    const writer = await openStream(KEY, { client: writing })
+    for (const content of [5, true, null, undefined, ['a'], { delta: 'x' }, new Map(), Symbol('x')])
+      await expect(writer.append(content as never)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+    await writer.append('')
+    await writer.append('text')
+    await expect(writer.append(new Uint8Array([65]))).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+    for (const result of [1n, () => 0]) {
+      await expect(writer.end(result as never)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+      await expect(openStream('other', { client: writing, meta: result })).rejects.toMatchObject({
+        code: 'E_PAYLOAD_INVALID',
+      })
+    }
+    await writer.end()
+    expect(await readStream(KEY, { client: reading }).text()).toBe('text')
+  })
+
+  it('takes the bytes that publish takes, and copies them', async () => {
+    const { writing, reading } = pair()
+    const writer = await openStream(KEY, { client: writing })
+    const all = new Uint8Array([1, 2, 3, 4])
+    const contents = [
+      all.buffer,
+      new DataView(all.buffer, 1, 2),
+      new Uint16Array(all.buffer),
+      Buffer.from(all.buffer, 2),
+    ]
+    const appends = contents.map((content) => writer.append(content))
+    all.fill(0)
+    await Promise.all(appends)
+    await writer.end()
+    expect([...(await readStream(KEY, { client: reading }).bytes())]).toEqual([1, 2, 3, 4, 2, 3, 1, 2, 3, 4, 3, 4])
   })
 
   // Symptom: after the loop, `status` and `result` were those of the next stream of the key (NATS seed 502 of the checker).
@@ -252,6 +292,14 @@ describe('a stream', () => {
     await expect(reader.text()).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
     expect([reader.status, reader.content]).toEqual(['lost', 'half'])
     await expect(writer.append('more')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    // Node would end the process: nobody awaits these, and the signal tells it.
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    void writer.append('more')
+    void writer.end()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
     expect(writer.signal.aborted).toBe(true)
   })
 

@@ -79,13 +79,13 @@ export interface StreamWriter<S = StreamTypes> extends AsyncDisposable {
   /** Aborted when somebody stops the stream, or it can go on no longer. Its `reason` is a `WebMQError`. */
   readonly signal: AbortSignal
   /**
-   * Adds text or bytes: a stream has one or the other. Appends that wait are sent together. Resolves when the log has it; half a
+   * Adds text or bytes, which are copied: a stream has one or the other. Appends that wait are sent together. Resolves when the log has it; half a
    * character at its end waits for the other half, or for the end.
    * After {@link signal} the rest of what you have may still follow.
-   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`,
-   * `E_FORBIDDEN`, `E_CLOSED`; retryable: `E_QUEUE_FULL`, too much waits.
+   * @throws {WebMQError} `E_PAYLOAD_INVALID`: it is neither, or not of the kind that the stream has; `E_STREAM_ENDED`: the stream
+   * has ended, or was given up; `E_STREAM_LIMIT`, `E_FORBIDDEN`, `E_CLOSED`; retryable: `E_QUEUE_FULL`, too much waits.
    */
-  append(content: string | Uint8Array): Promise<void>
+  append(content: string | ArrayBuffer | ArrayBufferView): Promise<void>
   /** Ends the stream; after a stop it counts as stopped, and has no result. Resolves when the log has it and all appends. */
   end(result?: StreamInput<S, 'result'>): Promise<void>
   /** Ends the stream as failed; after a stop, as stopped. Readers get the code and the message of a `WebMQError` alone. */

@@ -1,7 +1,9 @@
+import { encodeJson } from '../../core/checks.js'
 import type { WebMQClient } from '../../core/client.js'
 import type { ClientCore, ClientPart } from '../../core/client-part.js'
 import { backoffMs } from '../../core/connection/backoff.js'
-import { WebMQError } from '../../protocol/errors.js'
+import { bytesOf } from '../../core/publishing/payload.js'
+import { type ErrorCode, WebMQError } from '../../protocol/errors.js'
 import type { WirePayload, WriteKind } from '../../protocol/messages.js'
 import { encodeStream } from '../../protocol/streams.js'
 import { groupsOf } from '../requests/group-client.js'
@@ -90,7 +92,7 @@ export class LiveWriter implements StreamWriter {
   /** Begins the stream: resolves when it is the stream of its key, and its writer is found. */
   async start(meta: unknown): Promise<void> {
     try {
-      await this.#put('start', meta === undefined ? '' : JSON.stringify(meta))
+      await this.#put('start', jsonOf(meta))
     } catch (error) {
       this.broken(error as WebMQError)
       throw error
@@ -104,21 +106,27 @@ export class LiveWriter implements StreamWriter {
     })
   }
 
-  async append(content: string | Uint8Array): Promise<void> {
-    const isBinary = typeof content !== 'string'
-    if (this.#isEnding) throw new WebMQError('E_CLOSED', { detail: `stream ${this.key}` })
-    this.#isBinary ??= isBinary
-    if (this.#isBinary !== isBinary) {
-      throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a stream has either text or bytes' })
+  append(content: string | ArrayBuffer | ArrayBufferView): Promise<void> {
+    const piece = bytesOf(content) ?? content
+    const isBinary = piece instanceof Uint8Array
+    if (this.#isEnding) return refused('E_STREAM_ENDED', this.key)
+    if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary)) {
+      return refused('E_PAYLOAD_INVALID', 'a stream has either text or bytes')
     }
-    if (this.#waitingBytes + content.length > this.#writers.core.options.maxBytes) {
-      throw new WebMQError('E_QUEUE_FULL', { detail: `stream ${this.key}` })
+    if (this.#waitingBytes + piece.length > this.#writers.core.options.maxBytes) {
+      return refused('E_QUEUE_FULL', `stream ${this.key}`)
     }
-    if (content.length > 0) await this.#put('append', isBinary ? content.slice() : content)
+    if (piece.length === 0) return Promise.resolve()
+    this.#isBinary = isBinary
+    return this.#put('append', piece.slice())
   }
 
   end(result?: unknown): Promise<void> {
-    return this.#finish('end', result === undefined ? '' : JSON.stringify(result))
+    try {
+      return this.#finish('end', jsonOf(result))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   fail(error: unknown): Promise<void> {
@@ -160,13 +168,13 @@ export class LiveWriter implements StreamWriter {
   }
 
   #finish(kind: 'end' | 'fail', payload: string): Promise<void> {
-    if (this.#isEnding) return Promise.reject(new WebMQError('E_CLOSED', { detail: `stream ${this.key}` }))
+    if (this.#isEnding) return refused('E_STREAM_ENDED', this.key)
     this.#isEnding = true
     return this.#put(kind, payload)
   }
 
   #put(kind: WriteKind, content: string | Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const put = new Promise<void>((resolve, reject) => {
       if (this.#error) {
         reject(this.#error)
         return
@@ -176,6 +184,9 @@ export class LiveWriter implements StreamWriter {
       // In a later microtask, so that appends of one turn are one message.
       if (!this.#batch) queueMicrotask(() => this.#pump())
     })
+    // Whoever does not await it is told by the signal: a stream that is lost does not end the process of its writer.
+    put.catch(() => undefined)
+    return put
   }
 
   #pump(): void {
@@ -296,4 +307,13 @@ export class LiveWriter implements StreamWriter {
     }
     throw new WebMQError(type === 'stop' ? 'E_STREAM_ENDED' : 'E_UNSUPPORTED')
   }
+}
+
+function refused(code: ErrorCode, detail: string): Promise<never> {
+  return Promise.reject(new WebMQError(code, { detail }))
+}
+
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+function jsonOf(value: unknown): string {
+  return value === undefined ? '' : encodeJson(value)
 }

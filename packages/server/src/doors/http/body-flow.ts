@@ -25,9 +25,9 @@ export class BodyFlow {
     for (const event of ['readable', 'end', 'close', 'error']) request.on(event, this.#changed)
   }
 
-  /** Time since something came, in milliseconds. */
+  /** Time since something came, in milliseconds; 0 while something waits to be used. */
   get silentMs(): number {
-    return performance.now() - this.#lastMs
+    return this.#request.readableLength > 0 ? 0 : performance.now() - this.#lastMs
   }
 
   /** The body is wanted: asks for it, and keeps the connection however long it takes. */

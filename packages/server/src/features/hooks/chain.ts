@@ -26,10 +26,8 @@ export interface ChainContext<Request> {
   readonly describe: (request: Request) => object
   /** Nothing can wait: a promise is a failure. */
   readonly isImmediate?: boolean
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
   readonly logger: Pick<Logger, 'error'>
-  /** Unix time in milliseconds. */
-  readonly now: () => number
 }
 
 /** Clients decide how often a hook fails. */
@@ -105,9 +103,9 @@ export class Chain<Request extends object> {
   }
 
   #inTime(answer: PromiseLike<unknown>, timeoutMs: number): Promise<unknown> {
-    const { deadlines, now } = this.#context
+    const { deadlines } = this.#context
     return new Promise((resolve, reject) => {
-      const deadline = deadlines.set(now() + timeoutMs, () =>
+      const deadline = deadlines.set(deadlines.now() + timeoutMs, () =>
         reject(new Error(`it did not answer within ${timeoutMs} ms`)),
       )
       const end = <T>(settle: (value: T) => void) => {

@@ -35,9 +35,9 @@ export interface HookCallsContext {
   /** In the order in which they are asked. */
   readonly sources: readonly HookSource[]
   readonly limits: WordLimits
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
   readonly logger: Pick<Logger, 'error'>
-  /** Unix time in milliseconds. */
+  /** Unix time in milliseconds, for the end of an identity. */
   readonly now: () => number
 }
 
@@ -160,7 +160,7 @@ export class HookCalls implements HookPort {
       if (call !== undefined) links.push({ source, timeoutMs, call: call.bind(hooks) })
     }
     if (links.length === 0) return undefined
-    const { deadlines, logger, now } = this.#context
-    return new Chain({ ...reading, name, links, deadlines, logger, now })
+    const { deadlines, logger } = this.#context
+    return new Chain({ ...reading, name, links, deadlines, logger })
   }
 }

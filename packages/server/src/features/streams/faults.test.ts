@@ -113,6 +113,42 @@ describe('a watch', () => {
     await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }))
   })
 
+  // Symptom: a node that stood still for its lease ended the streams of writers that were there. Cause: the lease ran meanwhile, and
+  // fired before what had arrived was read.
+  it('does not count the time in which the process stands still', async () => {
+    const { fake } = await start({ streamLeaseMs: 1_000 })
+    const client = await fake.connect()
+    await send(client, 'a', 0, 'start')()
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500)
+    // Timers fire first, then the sockets are read.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(await send(client, 'a', 0, 'beat')()).toBe('ok')
+    expect(await send(client, 'a', 1, 'append', '"x"')()).toBe('ok')
+    expect(fake.server.stats().streams.lostCount).toBe(0)
+    await vi.waitFor(() => expect(fake.server.stats().streams.lostCount).toBe(1), { timeout: 5_000 })
+  })
+
+  // Symptom: when a clock was set forward by more than the lease, quiet streams ended; set back, none did.
+  it.each([3_600_000, -3_600_000])('does not count a clock that is set by %i ms', async (stepMs) => {
+    const { fake } = await start({ streamLeaseMs: 1_000 })
+    const client = await fake.connect()
+    await send(client, 'a', 0, 'start')()
+    const real = Date.now
+    const set = vi.spyOn(Date, 'now').mockImplementation(() => real() + stepMs)
+    try {
+      const busy = { code: 'E_STREAM_BUSY', retryAfterMs: expect.closeTo(700, -3) }
+      await expect(fake.server.stream('a')).rejects.toMatchObject(busy)
+      for (let third = 0; third < 6; third++) {
+        await new Promise((resolve) => setTimeout(resolve, 333))
+        expect(await send(client, 'a', 0, 'beat')()).toBe('ok')
+      }
+      expect(fake.server.stats().streams.lostCount).toBe(0)
+      await vi.waitFor(() => expect(fake.server.stats().streams.lostCount).toBe(1), { timeout: 5_000 })
+    } finally {
+      set.mockRestore()
+    }
+  })
+
   it('keeps lease and owner of a stream whose text takes too much memory', async () => {
     const clock = useOwnClock()
     const large = 40 * 1_048_576

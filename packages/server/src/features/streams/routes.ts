@@ -120,10 +120,12 @@ async function pour(
     return node.revocations.covers(identity) ? new WebMQError('E_TOKEN_REVOKED') : undefined
   }
   const checks = setInterval(
-    () => {
-      const refusal = check()
-      if (refusal !== undefined) ended.abort(refusal)
-    },
+    // A timer fires before the sockets are read: this node may have stood still.
+    () =>
+      setImmediate(() => {
+        const refusal = check()
+        if (refusal !== undefined) ended.abort(refusal)
+      }),
     Math.min(CHECK_MS, options.streamBodyTimeoutMs),
   )
   try {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseStreamPlace } from 'webmq-client/protocol'
+import { recordingLogger } from '../../../test/fake-server.js'
 import { contentOf } from '../../../test/stream-content.js'
 import { PROCESS } from '../../kernel/identity/actor.js'
 import type { PendingByCaller } from '../../kernel/publishing/author.js'
@@ -38,6 +39,7 @@ function start({ isTaking }: { readonly isTaking: boolean }) {
     },
     publisher: { publish },
     author,
+    logger: recordingLogger().logger,
   }
   // Where the log stands: behind each message.
   Object.assign(watch, { position: { epoch: 'e', offset: 1, fingerprint: 0 } })

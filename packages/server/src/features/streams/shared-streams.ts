@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { formatStreamPlace, refusalOf, type StreamPlace, WebMQError } from 'webmq-client/protocol'
+import { LogPace } from '../../kernel/base/log-pace.js'
+import type { Logger } from '../../kernel/base/logger.js'
 import { assertMayPublish } from '../../kernel/identity/access.js'
 import type { Reader } from '../../kernel/ports/broker.js'
 import { isAfter } from '../../kernel/ports/position.js'
@@ -17,6 +19,7 @@ export interface SharedStreamsContext {
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which notes that streams are read. */
   readonly author: Author
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /** The next message of a stream with many writers. */
@@ -42,11 +45,15 @@ const MAX_LOST_RACES = 16
 /** Messages of one request: an expired stream is deleted, another one begins, and gets its first content. */
 const MAX_MESSAGES = 4
 const TOKEN_BYTES = 6
+const LOG_INTERVAL_MS = 60_000
 const NOTHING = new Uint8Array()
 
 /** Streams with many writers, which compete for the numbers of its messages. */
 export class SharedStreams {
   readonly #context: SharedStreamsContext
+  /** Keys of which a read is being noted. */
+  readonly #touching = new Set<string>()
+  readonly #pace = new LogPace(LOG_INTERVAL_MS)
 
   constructor(context: SharedStreamsContext) {
     this.#context = context
@@ -95,11 +102,28 @@ export class SharedStreams {
     await streams.use(key, use, author, true)
   }
 
-  /** Somebody reads a stream with a time to live: the node notes it in the log. */
-  async touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
+  /**
+   * Somebody reads a stream with a time to live: the node notes it in the log, one read of a key at a time. Nobody waits for it:
+   * while the broker is away reads are not noted, and the next one that is due tries again.
+   */
+  touch(key: string, fold: StreamFold): void {
+    if (this.#touching.has(key)) return
+    this.#touching.add(key)
+    this.#touch(key, fold).catch((err: unknown) => {
+      const others = this.#pace.take()
+      if (others === undefined) return
+      this.#context.logger.warn({ err, key, others }, 'reads of streams with a time to live are not noted')
+    })
+  }
+
+  async #touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
     const { publisher, author } = this.#context
     const { place } = placeOf({ stream, sequence, kind: 'beat' }, { atMs: Date.now() })
-    await publisher.publish(author, { key, payload: NOTHING, place }, false)
+    try {
+      await publisher.publish(author, { key, payload: NOTHING, place }, false)
+    } finally {
+      this.#touching.delete(key)
+    }
   }
 
   /**

@@ -11,13 +11,13 @@ const IDLE_MS = 60_000
 
 /** Watches that nobody uses, in the order of their last use. Each is closed after some time; messages of its key are no use of it. */
 export class UnusedWatches {
-  readonly #deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly #deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
   readonly #close: (watch: StreamWatch) => void
   /** Of active streams. */
   readonly #idle = new Map<StreamWatch, Deadline>()
   readonly #ended = new Map<StreamWatch, Deadline>()
 
-  constructor(deadlines: Pick<Deadlines, 'set' | 'clear'>, close: (watch: StreamWatch) => void) {
+  constructor(deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>, close: (watch: StreamWatch) => void) {
     this.#deadlines = deadlines
     this.#close = close
   }
@@ -34,9 +34,8 @@ export class UnusedWatches {
     const kept = isActive ? this.#idle : this.#ended
     if (kept.has(watch)) return
     this.delete(watch)
-    const nowMs = Date.now()
-    const endMs = isActive ? Math.min(nowMs + IDLE_MS, endMsOf(watch.fold)) : nowMs + ENDED_MS
-    const deadline = this.#deadlines.set(endMs, () => this.#close(watch))
+    const keptMs = isActive ? Math.min(IDLE_MS, endMsOf(watch.fold) - Date.now()) : ENDED_MS
+    const deadline = this.#deadlines.set(this.#deadlines.now() + keptMs, () => this.#close(watch))
     kept.set(watch, deadline)
     const [oldest] = this.#ended.keys()
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#close(oldest)

@@ -11,8 +11,8 @@ export interface WatchContext {
   readonly broker: Pick<Broker, 'read'>
   /** Whether the last message of a key is kept, however old it is. */
   readonly isRetained: (key: string) => boolean
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  /** Silence after which a writer is given up, in milliseconds. */
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
+  /** Silence after which a writer is given up, in milliseconds of the clock of `deadlines`. */
   readonly leaseMs: number
   /** The stream was silent for so long. */
   silent(watch: StreamWatch): void
@@ -27,6 +27,8 @@ const FOLDED_MESSAGES_PER_UNIT = 2
 const FOLDED_BYTES_PER_UNIT = 400
 /** Bytes that are folded in one turn of the event loop, and one message more: about a millisecond. */
 const MAX_TURN_BYTES = 131_072
+/** Behind the lease, for what has arrived and was not read: a deadline fires before the sockets are read. */
+const LAST_WAIT_MS = 250
 /** Time for a message that the broker has accepted to come to this node. */
 const SEEN_MS = 2_000
 /** Pause after a read that has failed; then twice as long each time, up to the lease. */
@@ -106,7 +108,7 @@ export class StreamWatch {
 
   /** Time until its writer is given up. */
   get leftMs(): number {
-    return this.#lease === undefined ? 0 : Math.max(0, this.#silentAtMs - Date.now())
+    return this.#lease === undefined ? 0 : Math.max(0, this.#silentAtMs - this.#context.deadlines.now())
   }
 
   /** The lease that runs; another one whenever its writer is heard. */
@@ -202,8 +204,10 @@ export class StreamWatch {
     if (this.#lease !== undefined) deadlines.clear(this.#lease)
     this.#lease = undefined
     if (!this.#fold.isActive || this.#fold.shared !== undefined) return
-    this.#silentAtMs = Date.now() + leaseMs
-    this.#lease = deadlines.set(this.#silentAtMs, () => this.#context.silent(this))
+    this.#silentAtMs = deadlines.now() + leaseMs
+    this.#lease = deadlines.set(this.#silentAtMs, () => {
+      this.#lease = deadlines.set(deadlines.now() + LAST_WAIT_MS, () => this.#context.silent(this))
+    })
   }
 
   close(): void {
@@ -281,7 +285,7 @@ export class StreamWatch {
   #retryLater(): void {
     if (this.isClosed || this.#retry !== undefined) return
     const { deadlines, leaseMs } = this.#context
-    this.#retry = deadlines.set(Date.now() + this.#pauseMs, () => {
+    this.#retry = deadlines.set(deadlines.now() + this.#pauseMs, () => {
       this.#retry = undefined
       if (this.#isStale) this.gapped()
     })

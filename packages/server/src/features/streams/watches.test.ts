@@ -17,6 +17,7 @@ async function start(maxStreamsPerNode = 1_000) {
   const ignore = () => undefined
   await broker.start({ deliver: () => true, status: ignore, gap: ignore, refused: ignore })
   const deadlines = new Deadlines({
+    now: Date.now,
     onError: (error) => {
       throw error
     },

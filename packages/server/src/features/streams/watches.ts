@@ -23,7 +23,7 @@ export interface WatchesContext {
   readonly broker: Pick<Broker, 'read'>
   readonly isRetained: (key: string) => boolean
   readonly listen: Listen
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
   readonly limits: StreamLimits
 }
 

@@ -10,7 +10,7 @@ describe('Deadlines', () => {
     vi.useRealTimers()
   })
 
-  const create = (onError: (error: unknown) => void = () => undefined) => new Deadlines({ onError })
+  const create = (onError: (error: unknown) => void = () => undefined) => new Deadlines({ now: Date.now, onError })
 
   it('fires every deadline once, in order, never early and at most 50 ms late', () => {
     fc.assert(

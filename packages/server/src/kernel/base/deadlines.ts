@@ -7,8 +7,8 @@ export interface Deadline {
 }
 
 export interface DeadlinesOptions {
-  /** The clock, in milliseconds; default `Date.now`. */
-  readonly now?: () => number
+  /** The clock, in milliseconds: a monotonic one, unless the deadlines are times of day, which end when somebody sets the clock. */
+  readonly now: () => number
   readonly onError: (error: unknown) => void
 }
 
@@ -30,7 +30,7 @@ export class Deadlines {
   #timerAtMs = Number.POSITIVE_INFINITY
 
   constructor(options: DeadlinesOptions) {
-    this.now = options.now ?? Date.now
+    this.now = options.now
     this.#onError = options.onError
   }
 
@@ -47,10 +47,10 @@ export class Deadlines {
     return deadline
   }
 
-  /** Cancels a deadline; a no-op once it has fired. */
+  /** Cancels a deadline; a no-op once it has fired, and for one of other deadlines. */
   clear(deadline: Deadline): void {
     const { index } = deadline
-    if (index < 0) return
+    if (this.#heap[index] !== deadline) return
     deadline.index = -1
     const last = this.#heap.pop()
     if (last === undefined || last === deadline) return

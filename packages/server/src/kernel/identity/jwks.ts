@@ -28,7 +28,7 @@ const SEVERAL_MATCHING_KEYS = 'ERR_JWKS_MULTIPLE_MATCHING_KEYS'
 
 export interface JwksOptions {
   readonly logger?: Logger | undefined
-  /** The clock, Unix time in milliseconds. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: (() => number) | undefined
 }
 
@@ -55,7 +55,7 @@ export class RemoteJwks {
   #failure: { readonly error: WebMQError; readonly atMs: number } | undefined
   #pending: Promise<void> | undefined
 
-  constructor(url: string, { logger, now = Date.now }: JwksOptions = {}) {
+  constructor(url: string, { logger, now = () => performance.now() }: JwksOptions = {}) {
     this.#url = url
     this.#logger = logger
     this.#now = now

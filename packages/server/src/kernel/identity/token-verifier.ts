@@ -51,10 +51,10 @@ export interface TokenVerifier {
  * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, or when an algorithm fits none.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
-  const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
+  const { now = Date.now, wordLimits, keepsClaims = false } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer, maxAgeS, requireExp, type } = jwt
   const ownKeySet =
-    jwt.jwksUrl === undefined || options.keySet !== undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
+    jwt.jwksUrl === undefined || options.keySet !== undefined ? undefined : new RemoteJwks(jwt.jwksUrl, options)
   const keySet = options.keySet ?? ownKeySet
   const keys = createKeyRing(jwt, keySet?.find.bind(keySet))
   // The keys decide about algorithms, never the token (RFC 8725 §3.1).

@@ -2,6 +2,7 @@ import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { isForThisMachineOnly } from '../../doors/options/access.js'
 import { createEventStreams } from '../../doors/sse/door.js'
 import { BrokerWatch } from '../../features/observing/health/broker-watch.js'
+import { logBug } from '../base/log-bug.js'
 import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -30,7 +31,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, stops: StopLi
 /** Connections: who may have one, and what its messages do. */
 function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, stops: StopList) {
   const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
-  const { broker, deadlines, delivery, drains, features, interest, isLogged, liveBuffers, measurements } = below
+  const { broker, deadlines, delivery, drains, expiries, features, interest, isLogged, liveBuffers, measurements } =
+    below
   const { listensChanged, metaRules, publisher, refusals, sessions, userListens } = below
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
@@ -51,7 +53,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
     maxMessageBytes,
     verbs: { ...kernelVerbs, ...verbsOf(features) },
     hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
-    onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
+    onError: (err) => logBug(logger, { err }, 'messages that waited could not be handled'),
   })
   stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })
   const addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
@@ -104,6 +106,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
       maxLiveBufferBytes: maxOutboxBytes,
       revocations: features.cluster.revocations,
       deadlines,
+      expiries,
       publisher,
       hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
       userListens,

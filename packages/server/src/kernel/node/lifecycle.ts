@@ -232,7 +232,7 @@ export class Lifecycle {
   #createNode(started: Pick<ServerNodeParts, 'broker' | 'outbox' | 'transport' | 'tracer'>): ServerNode {
     const { options, logger, verifier, hooks, webhook, observers = [], audit } = this.#context.parts
     const observer = combineObservers([
-      incidentLog({ logger, now: Date.now }),
+      incidentLog({ logger, now: () => performance.now() }),
       ...observers,
       ...(webhook === undefined ? [] : [webhook.observer]),
       ...(audit === undefined ? [] : [audit.observer()]),

@@ -4,6 +4,7 @@ import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
 import { Deadlines } from '../base/deadlines.js'
+import { logBug } from '../base/log-bug.js'
 import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
 import { Router } from '../patterns/router.js'
@@ -57,8 +58,11 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   const events = SSE_FORMAT
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, events, publishes, urgentKeys })
   stops.add({ name: 'delivery', stop: () => delivery.stop() })
-  const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
+  const onError = (err: unknown) => logBug(logger, { err }, 'a deadline failed')
+  const deadlines = new Deadlines({ now: () => performance.now(), onError })
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
+  const expiries = new Deadlines({ now: Date.now, onError })
+  stops.add({ name: 'expiries', stop: () => expiries.stop() })
   const full = new FullWatch({ stats: () => transport.stats(), logger, observer })
   stops.add({ name: 'full watch', stop: () => full.stop() })
   const sessions = new SessionTable()
@@ -74,6 +78,7 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
     urgentKeys,
     delivery,
     deadlines,
+    expiries,
     full,
     refused,
     refusals: new Refusals(observer),
@@ -155,7 +160,7 @@ function assembleBetween(parts: ServerNodeParts, hearing: Hearing, stops: StopLi
 /** The one way of a message into the broker, listens of the process, and streams. */
 function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typeof assembleBetween>) {
   const { options, transport, hooks, logger, observer, tracer } = parts
-  const { broker, deadlines, features, localListeners, measurements, router, urgentKeys } = below
+  const { broker, features, localListeners, measurements, nodes, router, urgentKeys } = below
   const { publishes, hooks: hookTimes } = measurements
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const metaRules = new KeyRules(options.meta)
@@ -163,7 +168,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     router,
     broker,
     maxPatternBytes: options.maxPatternBytes,
-    onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+    onError: (err) => logBug(logger, { err }, 'a pattern could not be unbound'),
   })
   const trusted = trustedLimits(options)
   const pendingByCaller: PendingByCaller = new Map()
@@ -210,7 +215,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     author,
     listen: addListener,
     join: features.queueGroups.join,
-    deadlines,
+    nodes,
     limits: options,
     logger,
   })

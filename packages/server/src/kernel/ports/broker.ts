@@ -310,7 +310,8 @@ export interface Broker {
   stats(): BrokerStats
   /**
    * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After
-   * `limitMs` it rejects the publishes that still wait, and ends the rest by force. Idempotent.
+   * `limitMs` it rejects the publishes that still wait, and ends the rest by force. Idempotent. While `start` is under way it
+   * ends what that has begun.
    * @param limitMs Default {@link BROKER_STOP_MS}.
    */
   stop(limitMs?: number): Promise<void>

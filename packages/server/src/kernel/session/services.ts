@@ -46,7 +46,9 @@ export interface SessionServices extends ListensContext {
   readonly hooks?: HookPort | undefined
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly revocations: Pick<Revocations, 'covers'>
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly deadlines: Pick<Deadlines, 'now' | 'set' | 'clear'>
+  /** Of tokens, in Unix time. */
+  readonly expiries: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: EffectiveLimits
   readonly publisher: Pick<Publisher, 'publish' | 'request'>
   /** Later messages of the session wait. @param decided Never rejects. */

@@ -7,7 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { Deadline } from '../base/deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectFacts, Door } from '../identity/actor.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/client-address.js'
@@ -160,7 +160,8 @@ export class Session implements Author {
 
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
-    this.#setDeadline(this.services.now() + this.limits.authTimeoutMs, () => {
+    const { deadlines } = this.services
+    this.#setDeadline(deadlines, deadlines.now() + this.limits.authTimeoutMs, () => {
       this.services.measurements.missingTokenCount++
       this.services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
       this.end('E_AUTH_TIMEOUT')
@@ -203,11 +204,11 @@ export class Session implements Author {
     if (isFirst) this.services.observer?.connected?.(this)
     const { expiresAtMs } = identity
     if (expiresAtMs === undefined) return
-    const lifeMs = expiresAtMs - this.services.now()
-    const warningMs = Math.min(EXPIRY_WARNING_MS, lifeMs * EXPIRY_WARNING_SHARE)
-    this.#setDeadline(expiresAtMs - warningMs, () => {
+    const { expiries, now } = this.services
+    const warningMs = Math.min(EXPIRY_WARNING_MS, (expiresAtMs - now()) * EXPIRY_WARNING_SHARE)
+    this.#setDeadline(expiries, expiresAtMs - warningMs, () => {
       this.reply({ verb: 'expiring', inMs: this.expiresInMs() ?? 0 })
-      this.#setDeadline(expiresAtMs, () => this.end('E_TOKEN_EXPIRED'))
+      this.#setDeadline(expiries, expiresAtMs, () => this.end('E_TOKEN_EXPIRED'))
     })
   }
 
@@ -254,13 +255,16 @@ export class Session implements Author {
     for (const feature of this.services.features) feature.closed?.(this, isWanted)
   }
 
-  #setDeadline(atMs: number, fire: () => void): void {
+  /** Of a token that is awaited, or of one that expires. */
+  #setDeadline(deadlines: Pick<Deadlines, 'set'>, atMs: number, fire: () => void): void {
     this.#clearDeadline()
-    this.#deadline = this.services.deadlines.set(atMs, fire)
+    this.#deadline = deadlines.set(atMs, fire)
   }
 
   #clearDeadline(): void {
-    if (this.#deadline !== undefined) this.services.deadlines.clear(this.#deadline)
+    if (this.#deadline === undefined) return
+    this.services.deadlines.clear(this.#deadline)
+    this.services.expiries.clear(this.#deadline)
     this.#deadline = undefined
   }
 }

@@ -21,6 +21,7 @@ import { isReserved } from '../../../kernel/ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { hasHistory } from '../log/history-log.js'
 import { OwnLog } from '../log/own-log.js'
+import { MESSAGE_OVERHEAD_BYTES } from '../remote/pending-publishes.js'
 import { KeyWriter } from './key-codec.js'
 import { MeshNode } from './node.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
@@ -30,6 +31,8 @@ import { ACCEPTED, SendBatch } from './send-batch.js'
 
 /** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
 const ACKNOWLEDGE_SHARE = 2 / 3
+/** Changes of patterns that a node may leave unacknowledged beside messages. They cannot be refused: one more gives it up. */
+const MAX_TOLD = 65_536
 
 /**
  * Nodes that are linked directly, over TCP.
@@ -192,7 +195,8 @@ export class MeshBroker implements Broker, MeshSink {
     const node = this.#node
     if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
     const peers = node.peers.interest.match(key)
-    if (peers.length > 0) this.#assertRoom(peers, payload.length)
+    const byteCount = payload.length + MESSAGE_OVERHEAD_BYTES
+    if (peers.length > 0) this.#assertRoom(peers, byteCount)
     if (!this.hasPublished) this.hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()
     const isDuplicate = messageId !== undefined && this.#log.ids.has(messageId, nowMs)
@@ -208,14 +212,15 @@ export class MeshBroker implements Broker, MeshSink {
     const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
     const attributeBytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes, attributeBytes)
-    const published = this.#batch.published(peers, payload.length)
+    const published = this.#batch.published(peers, byteCount)
     return answer === ACCEPTED ? published : published.then(() => answer)
   }
 
   #assertRoom(peers: readonly Peer[], byteCount: number): void {
     const { brokerMaxPendingBytes } = this.#options
     for (const { pendingBytes, nodeId } of peers) {
-      if (pendingBytes + byteCount > brokerMaxPendingBytes) {
+      // The first message may have any size, as large as all may be together.
+      if (pendingBytes > 0 && pendingBytes + byteCount > brokerMaxPendingBytes) {
         throw this.#refuse(`node ${nodeId} has ${pendingBytes} bytes to acknowledge, at most ${brokerMaxPendingBytes}`)
       }
     }
@@ -229,10 +234,14 @@ export class MeshBroker implements Broker, MeshSink {
   /** Resolves when all peers know the change. They know the patterns of the history rules from the start. */
   #tell(pattern: string, isAdded: boolean): void | Promise<void> {
     if (this.#log.history.covers(pattern)) return
-    const peers = [...(this.#node?.peers.byId.values() ?? [])]
-    if (peers.length === 0) return
+    const all = this.#node?.peers
+    if (all === undefined || all.byId.size === 0) return
+    const peers = [...all.byId.values()]
     for (const peer of peers) peer.tell(pattern, isAdded)
-    return this.#batch.told(peers)
+    const told = this.#batch.told(peers)
+    const maxUnacked = MAX_TOLD + this.#options.brokerMaxPendingBytes / MESSAGE_OVERHEAD_BYTES
+    for (const peer of peers) if (peer.outbox.unackedCount > maxUnacked) all.giveUp(peer, 'too much is unacknowledged')
+    return told
   }
 
   *wantedPatterns(): Iterable<string> {

@@ -64,7 +64,9 @@ export class Dialer {
     wire.onEnd = () => this.#ended()
     new Handshake(wire, 'dialer', this.#mesh.identity, HANDSHAKE_TIMEOUT_MS, {
       isWanted: ({ nodeId }) => {
+        const before = this.nodeId
         this.nodeId = nodeId
+        if (before !== undefined && before !== nodeId) this.#mesh.peers.ended(before)
         return !this.#isLinked
       },
       authenticated: (wire, hello) => this.#authenticated(wire, hello),
@@ -162,8 +164,12 @@ export class Dialers {
    * dies.
    */
   settled(nodeId: string): void {
-    const dialers = [...this.#dialers.values()]
-    if (dialers.every((dialer) => dialer.nodeId !== nodeId)) for (const dialer of dialers) dialer.dial()
+    if (!this.has(nodeId)) for (const dialer of this.#dialers.values()) dialer.dial()
+  }
+
+  /** Whether the node was last found at an address that is dialled. */
+  has(nodeId: string): boolean {
+    return [...this.#dialers.values()].some((dialer) => dialer.nodeId === nodeId)
   }
 
   unlinked(nodeId: string): void {
@@ -199,6 +205,7 @@ export class Dialers {
       if (names.has(name)) continue
       dialer.stop()
       this.#dialers.delete(name)
+      if (dialer.nodeId !== undefined) this.#mesh.peers.unlisted(dialer.nodeId)
     }
     for (const address of addresses) {
       const name = nameOf(address)

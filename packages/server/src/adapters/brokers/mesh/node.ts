@@ -49,6 +49,7 @@ export class MeshNode {
         this.#dialers.unlinked(nodeId)
         this.#conditions.look()
       },
+      isDialled: (nodeId) => this.#dialers.has(nodeId),
     })
     this.peers = peers
     const election = new LinkElection(identity.nodeId, peers, logger)

@@ -38,6 +38,11 @@ export class Outbox {
     return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
 
+  /** Counted frames that the other node has not acknowledged. */
+  get unackedCount(): number {
+    return this.lastSequence - this.ackedSequence
+  }
+
   /** Whether a chunk is nearly full: a good time to write. */
   get isFull(): boolean {
     const chunk = this.#chunks[this.#chunks.length - 1]

@@ -31,6 +31,8 @@ export interface PeersOptions extends MeshBrokerOptions, LinkOptions {
   /** This node and the peer know each other's patterns. */
   settled(nodeId: string): void
   unlinked(nodeId: string): void
+  /** Whether this node dials the address of the node, and so learns when it ends. */
+  isDialled(nodeId: string): boolean
 }
 
 /** The nodes that this node has streams with. Gives up nodes that do not answer, or whose link does not come back. */
@@ -87,9 +89,7 @@ export class Peers implements LinkReports {
     const { logger } = this.#options
     const old = this.byId.get(nodeId)
     if (old !== undefined) this.#end(old)
-    else if (!this.#apart.delete(nodeId))
-      // It may be in the place of one of them. Behind a proxy nothing else tells.
-      this.#haveEnded([...this.#apart].flatMap(([id, port]) => (port === listenPort ? [id] : [])))
+    else if (!this.#apart.delete(nodeId)) this.#mayHaveReplaced(listenPort)
     const peer = new Peer(hello, streamId, this.interest)
     this.byId.set(nodeId, peer)
     if (rulesHash !== this.#options.rulesHash)
@@ -170,39 +170,62 @@ export class Peers implements LinkReports {
   }
 
   /**
-   * Nobody listens any more where the node listened: its process has ended, and its link will not come back. Nothing waits
-   * `relinkMs` for it then.
+   * Another node is at the address of this one, or nobody listens there any more: its process has ended, and its link will not
+   * come back. Nothing waits `relinkMs` for it then.
+   * @param port The one that refused: if the node listens at another one, a proxy did, and the node may be alive.
    */
-  ended(nodeId: string, port: number): void {
+  ended(nodeId: string, port?: number): void {
     const peer = this.byId.get(nodeId)
-    // At another port a proxy refused the connection, and the node may be alive.
-    if (peer !== undefined && peer.link === undefined && peer.listenPort === port) {
+    const isItsOwn = (listenPort: number | undefined) => port === undefined || port === listenPort
+    if (peer !== undefined && peer.link === undefined && isItsOwn(peer.listenPort)) {
       this.#giveUp(peer)
       this.#apart.delete(nodeId)
-    } else if (this.#apart.get(nodeId) === port) this.#haveEnded([nodeId])
+    } else if (this.#apart.has(nodeId) && isItsOwn(this.#apart.get(nodeId))) {
+      this.#apart.delete(nodeId)
+      this.#mayHaveEnded([nodeId])
+    }
   }
 
-  /** These were given up before they ended: the gap of that time came before what they accepted by themselves. */
-  #haveEnded(nodeIds: readonly string[]): void {
+  /** No name leads to the node any more. It may be alive, so that it stays apart. */
+  unlisted(nodeId: string): void {
+    if (this.#apart.has(nodeId)) this.#mayHaveEnded([nodeId])
+  }
+
+  /**
+   * A new node may be in the place of those apart that listened at its port. Behind a proxy nothing else tells. One that is
+   * dialled may as well be alive, and accept more: its dialer tells when it ends.
+   */
+  #mayHaveReplaced(listenPort: number): void {
+    const nodeIds = [...this.#apart.keys()].filter((id) => this.#apart.get(id) === listenPort)
+    for (const nodeId of nodeIds) if (!this.#options.isDialled(nodeId)) this.#apart.delete(nodeId)
+    this.#mayHaveEnded(nodeIds)
+  }
+
+  /** These were given up before: the gap of that time came before what they accepted by themselves. */
+  #mayHaveEnded(nodeIds: readonly string[]): void {
     if (nodeIds.length === 0) return
-    for (const nodeId of nodeIds) this.#apart.delete(nodeId)
-    this.#options.logger.warn({ peers: nodeIds }, 'mesh peers that were given up have ended')
+    this.#options.logger.warn({ peers: nodeIds }, 'mesh peers that were given up may have ended')
     this.#options.sink.gap()
   }
 
   #giveUpOverdue(): void {
     const { brokerTimeoutMs } = this.#options
     for (const peer of [...this.byId.values()]) {
-      if (!peer.isOverdue()) continue
-      peer.link?.wire.fail(new Error(`no acknowledgement for ${brokerTimeoutMs} ms`))
-      this.#giveUp(peer)
+      if (peer.isOverdue()) this.giveUp(peer, `no acknowledgement for ${brokerTimeoutMs} ms`)
     }
+  }
+
+  /** Ends the link and the streams with a node that takes in too little. */
+  giveUp(peer: Peer, reason: string): void {
+    peer.link?.wire.fail(new Error(reason))
+    this.#giveUp(peer)
   }
 
   #giveUp(peer: Peer): void {
     this.#options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
     this.#end(peer)
-    if (this.#apart.size >= MAX_PEERS) this.#haveEnded([...this.#apart.keys()].slice(0, 1))
+    const [oldest] = this.#apart.keys()
+    if (this.#apart.size >= MAX_PEERS && oldest !== undefined) this.ended(oldest)
     this.#apart.set(peer.nodeId, peer.listenPort)
     this.#options.unlinked(peer.nodeId)
     this.#options.sink.gap()

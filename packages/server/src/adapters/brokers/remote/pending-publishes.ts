@@ -1,10 +1,10 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { AwakeClock } from '../../../kernel/base/awake-clock.js'
 import { type Deferred, deferred } from '../../../kernel/base/deferred.js'
 import { NumberedQueue } from '../../../kernel/base/numbered-queue.js'
 import type { Accepted, BrokerRoom, OutboundMessage, PublishingConnection } from '../../../kernel/ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { PublishIds } from '../dedupe/publish-ids.js'
-import { AwakeClock } from '../../../kernel/base/awake-clock.js'
 import type { Link, LinkMessage } from './link.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
@@ -21,7 +21,7 @@ interface Pending extends Paced {
 type PendingLimits = Pick<RemoteBrokerOptions, 'brokerTimeoutMs' | 'brokerMaxPendingBytes'>
 
 /** Estimated memory of a message besides its payload. */
-const MESSAGE_OVERHEAD_BYTES = 256
+export const MESSAGE_OVERHEAD_BYTES = 256
 /** A deadline that is noticed later than this says that the process stood still. */
 const MAX_LATE_MS = 250
 /** Time to read what has arrived meanwhile. */

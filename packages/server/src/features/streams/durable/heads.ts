@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { RequestRefusal } from '../../../doors/http/api/read-call.js'
 import type { StreamConfig } from '../shared-config.js'
-import type { Producer } from '../shared-state.js'
+import { MAX_SEQ_BYTES, type Producer, seqBytesOf } from '../shared-state.js'
 import { headerOf } from './call.js'
 import { essenceOf } from './view.js'
 
@@ -71,6 +71,9 @@ export function appendHeadOf(request: IncomingMessage): AppendHead {
   const given = [id, epoch, sequence].filter((text) => text !== undefined)
   if (given.length > 0 && (given.length < 3 || id === ''))
     throw invalid('Producer-Id, Producer-Epoch and Producer-Seq go together')
+  const streamSeq = headerOf(request, 'stream-seq', MAX_SEQ_CHARS)
+  if (streamSeq !== undefined && seqBytesOf(streamSeq) > MAX_SEQ_BYTES)
+    throw invalid(`Stream-Seq takes more than ${MAX_SEQ_BYTES} bytes when it is percent-encoded`)
   return {
     contentType: headerOf(request, 'content-type', MAX_TYPE_CHARS),
     isClosed: isClosing(request),
@@ -82,7 +85,7 @@ export function appendHeadOf(request: IncomingMessage): AppendHead {
             epoch: numberOf('Producer-Epoch', epoch),
             sequence: numberOf('Producer-Seq', sequence),
           },
-    streamSeq: headerOf(request, 'stream-seq', MAX_SEQ_CHARS),
+    streamSeq,
   }
 }
 

@@ -43,7 +43,7 @@ export async function readStream(call: StreamCall): Promise<void> {
     }
     if (query === undefined) return sendHead(call, viewOf(watch.fold, Date.now()))
     assertKnown(query.offset, watch.fold)
-    await touch(call, watch)
+    touch(call, watch)
     const view = viewOf(watch.fold, Date.now())
     const start = startOf(query.offset, view)
     if (query.live === 'sse') return await sendEvents(call, watch, view, start, query)
@@ -69,11 +69,11 @@ function queryOf(url: string): ReadQuery {
   }
 }
 
-async function touch({ streams, key }: StreamCall, { fold }: StreamWatch): Promise<void> {
+function touch({ streams, key }: StreamCall, { fold }: StreamWatch): void {
   const { ttlSeconds } = viewOf(fold, Date.now()).config
   if (ttlSeconds === undefined || fold.shared === undefined || !fold.isActive) return
   const dueMs = fold.shared.touchedMs + (ttlSeconds * 1_000) / TOUCHES_PER_TTL
-  if (Date.now() >= dueMs) await streams.touch(key, fold)
+  if (Date.now() >= dueMs) streams.touch(key, fold)
 }
 
 function sendHead({ response }: StreamCall, view: StreamView): void {

@@ -26,7 +26,7 @@ export interface AdmissionsContext {
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
   readonly handshakeTimeoutMs: number
-  readonly services: Pick<SessionServices, 'now' | 'hooks' | 'deadlines'>
+  readonly services: Pick<SessionServices, 'hooks' | 'deadlines'>
 }
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
@@ -51,7 +51,7 @@ export class Admissions {
     const { services, addresses } = this.#context
     const counted = countedAddress(address)
     if (counted !== undefined) addresses.enter(counted)
-    const sinceMs = services.now()
+    const sinceMs = services.deadlines.now()
     const facts = services.hooks?.has('connect') === true ? factsOf(request) : undefined
     this.#waiting.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs, stream })
     this.#expireLater()
@@ -63,7 +63,7 @@ export class Admissions {
     if (admission === undefined) return false
     admission.identity = identity
     admission.refusal = refusal
-    const nowMs = this.#context.services.now()
+    const nowMs = this.#context.services.deadlines.now()
     if (nowMs === admission.sinceMs) return true
     admission.sinceMs = nowMs
     // Last in the order of expiry.
@@ -87,7 +87,7 @@ export class Admissions {
 
   /** Removes upgrades whose clients went away: the transport reports no end of one that was not accepted. */
   #expire(): void {
-    const latestMs = this.#context.services.now() - this.#limitMs
+    const latestMs = this.#context.services.deadlines.now() - this.#limitMs
     for (const [id, { sinceMs, address }] of this.#waiting) {
       if (sinceMs > latestMs) return
       this.#waiting.delete(id)
@@ -96,8 +96,8 @@ export class Admissions {
   }
 
   #expireLater(): void {
-    const { services } = this.#context
-    this.#expiry ??= services.deadlines.set(services.now() + this.#limitMs, () => {
+    const { deadlines } = this.#context.services
+    this.#expiry ??= deadlines.set(deadlines.now() + this.#limitMs, () => {
       this.#expiry = undefined
       this.#expire()
       if (this.#waiting.size > 0) this.#expireLater()

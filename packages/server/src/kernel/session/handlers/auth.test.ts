@@ -32,7 +32,7 @@ async function start(options: ServerOptions = {}) {
 const offering = (token: string) => ({ subprotocols: ['webmq.v1', `webmq.bearer.${token}`] })
 
 beforeEach(() => {
-  vi.useFakeTimers({ now: NOW_MS, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  vi.useFakeTimers({ now: NOW_MS, toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
 })
 afterEach(() => {
   vi.useRealTimers()
@@ -164,6 +164,19 @@ describe('auth', () => {
     vi.advanceTimersByTime(51)
     expect(client.messages).toEqual([{ verb: 'bye', code: 4002 }])
     expect(client.closure?.code).toBe(4002)
+  })
+
+  // Symptom: a clock that was set forward ended all who had not sent theirs yet; set back, nobody.
+  it.each([3_600_000, -3_600_000])('must come in time, also when a clock is set by %i ms', async (stepMs) => {
+    const { fake } = await start({ authTimeoutMs: 5_000 })
+    const first = await fake.connect()
+    vi.advanceTimersByTime(1_000)
+    vi.setSystemTime(Date.now() + stepMs)
+    const second = await fake.connect()
+    vi.advanceTimersByTime(3_900)
+    expect([first.closure, second.closure]).toEqual([undefined, undefined])
+    vi.advanceTimersByTime(1_200)
+    expect([first.closure?.code, second.closure?.code]).toEqual([4002, 4002])
   })
 
   it('in time stops the clock', async () => {
