@@ -1,4 +1,5 @@
 //! In a process of its own: it lowers the limit of open files.
+#![expect(clippy::expect_used, reason = "a test")]
 
 use std::fs::File;
 use std::net::TcpStream;
