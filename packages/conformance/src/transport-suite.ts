@@ -5,6 +5,7 @@ import { closingTests } from './transport/closing-tests.js'
 import { compressionTests } from './transport/compression-tests.js'
 import type { CreateTransport } from './transport/harness.js'
 import { httpTests } from './transport/http-tests.js'
+import { laterUpgradeTests } from './transport/later-upgrade-tests.js'
 import { lifecycleTests } from './transport/lifecycle-tests.js'
 import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
@@ -41,6 +42,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     limitTests(create, traits)
     readingTests(create, expected.capabilities)
     httpTests(create, traits)
+    laterUpgradeTests(create, true)
     lifecycleTests(create)
     if (expected.capabilities.sse) sseTests(create)
     capabilityTests(create, expected.capabilities)

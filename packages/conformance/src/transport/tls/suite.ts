@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TlsCertificate } from 'webmq-server/ports'
 import { closingTests } from '../closing-tests.js'
 import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
+import { laterUpgradeTests } from '../later-upgrade-tests.js'
 import { messageTests } from '../message-tests.js'
 import { multicastTests } from '../multicast-tests.js'
 import { overflowTests } from '../overflow-tests.js'
@@ -45,6 +46,7 @@ export function tlsTests(
     handshakeTests(create, makeCertificate, () => folder, traits)
     reloadTests(secure, () => folder, expected)
     trafficTests(secure, expected, traits)
+    laterUpgradeTests(secure, traits.takesLaterUpgradesOverTls)
     disturbanceTests(secure, traits)
     if (!repeatsOverTls) return
     if (expected.proxyProtocol) proxyProtocolTests(secure, true)

@@ -1,19 +1,13 @@
-import {
-  createServer as createHttpServer,
-  type Server as HttpServer,
-  type RequestListener,
-  STATUS_CODES,
-} from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Rejection, TransportAddress } from '../../../kernel/ports/transport.js'
+import type { TransportAddress } from '../../../kernel/ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../../kernel/ports/transport-options.js'
 import { UNIX_PEER, unixPathOf } from '../../../kernel/ports/unix-socket.js'
 import { bindError } from '../addresses.js'
 import { connectionLimit } from '../connection-limit.js'
-import { rejectionOf } from '../upgrade/rejection.js'
+import { refuse, rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { WsCertificates } from './tls.js'
 
@@ -140,7 +134,7 @@ export class WsListener {
       this.#heads.delete(socket)
       if (head === 'closed') return
       if (head === 'too large') return refuse(socket, rejectionOf('E_HEADERS_TOO_LARGE'))
-      const text = head.toString('latin1', 0, maxHeaderBytes)
+      const text = head.toString('latin1', 0, head.indexOf(HEAD_END))
       const asksForWebSocket = ASKS_FOR_WEBSOCKET.test(text)
       const [method, target] = text.split(' ', 2)
       const isOurs = asksForWebSocket || this.#asksForStream(method, target)
@@ -157,22 +151,6 @@ export class WsListener {
 function pathOf(target: string): string {
   const [path = ''] = target.split('?', 1)
   return path.replace(/^https?:\/\/[^/]*/i, '')
-}
-
-/** Time that a client has to end its side after it was refused. A reset before it reads would destroy the answer. */
-const LINGER_MS = 1_000
-
-/** Answers a request with a valid rejection, and ends its connection. */
-export function refuse(socket: Duplex, { status, headers, body }: Required<Rejection>): void {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const length = Buffer.byteLength(body)
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}Connection: close\r\nContent-Length: ${length}\r\n\r\n`
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.on('error', () => socket.destroy())
-  socket.once('close', () => clearTimeout(timer))
-  socket.end(head + body)
-  // Later input is dropped.
-  socket.resume()
 }
 
 const HEAD_END = '\r\n\r\n'

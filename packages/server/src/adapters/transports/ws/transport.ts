@@ -24,10 +24,10 @@ import {
   UPGRADE_REQUIRED,
 } from '../upgrade/handshake.js'
 import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
-import { answerWith, rejectionOf } from '../upgrade/rejection.js'
-import { takeUpgrades } from '../upgrade/take-upgrades.js'
+import { answerWith, refuse, rejectionOf } from '../upgrade/rejection.js'
+import { takeLaterUpgrades, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { WsFrame } from './frame.js'
-import { refuse, WsListener } from './listener.js'
+import { WsListener } from './listener.js'
 import { type UpgradeSocket, WebSockets } from './websockets.js'
 
 /**
@@ -82,6 +82,7 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
       waits: ({ socket }) => void socket.on('error', destroy),
     })
     this.#streams = new EventStreams(options, this.connections, { calls, isFull })
+    if (options.httpServer !== undefined) takeLaterUpgrades(options.httpServer, this.#onUpgrade)
   }
 
   attach(server: Server, sink: TransportSink, path?: string): () => void {
