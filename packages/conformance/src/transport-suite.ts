@@ -13,6 +13,7 @@ import { multicastTests } from './transport/multicast-tests.js'
 import { overflowTests } from './transport/overflow-tests.js'
 import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
 import { readingTests } from './transport/reading-tests.js'
+import { slowPeerTests } from './transport/slow-peer-tests.js'
 import { sseTests } from './transport/sse-tests.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportExpectations } from './transport/traits.js'
@@ -40,6 +41,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     answerTests(create, expected.capabilities)
     closingTests(create, traits)
     limitTests(create, traits)
+    slowPeerTests(create)
     readingTests(create, expected.capabilities)
     httpTests(create, traits)
     laterUpgradeTests(create, true)

@@ -179,6 +179,7 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
       upgrade: (head, response, context) => this.#upgrades.receive(head, { head, response, context }),
       open: (connection) => this.#websockets.opened(connection),
       alive: (connection) => this.#websockets.keepalive.alive(connection),
+      answered: (connection) => this.#websockets.outbox.checkWritten(connection),
       message: (connection, data, isBinary) => this.#websockets.received(connection, data, isBinary),
       drained: (connection) => this.#websockets.outbox.drained(connection),
       closed: (connection, code, reason) => this.#websockets.closed(connection, code, reason),

@@ -9,6 +9,7 @@ import { overflowTests } from '../overflow-tests.js'
 import { proxyProtocolTests } from '../proxy-protocol-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
+import { slowPeerTests } from '../slow-peer-tests.js'
 import { sseTests } from '../sse-tests.js'
 import type { TransportExpectations, TransportTraits } from '../traits.js'
 import { unixSocketTests } from '../unix-socket-tests.js'
@@ -56,6 +57,7 @@ export function tlsTests(
     multicastTests(secure)
     overflowTests(secure, expected, { isShort: true })
     closingTests(secure, traits)
+    slowPeerTests(secure)
     readingTests(secure, expected)
     if (expected.sse) sseTests(secure)
   })

@@ -39,6 +39,7 @@ import { type UpgradeSocket, WebSockets } from './websockets.js'
  * Differences from the port:
  * - A violation is closed without a reason, and data that is no DEFLATE with 1007.
  * - It does not read the PROXY protocol.
+ * - A peer that pings and reads no pongs is ended without a close frame.
  * - Bytes that the kernel has taken of an incomplete write still count as waiting, up to 128 KiB or one message.
  */
 export function createWsTransport(options: TransportOptions): Transport {
