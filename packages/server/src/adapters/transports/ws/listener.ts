@@ -48,8 +48,10 @@ export class WsListener {
   readonly #webSockets: HttpServer
   /** Connections of `httpServer`; over TLS all. */
   readonly #sockets = new Set<Socket>()
-  /** Connections whose head is not complete, the oldest first. */
+  /** Connections whose head is not complete, the oldest first; over TLS, also those whose handshake is not. */
   readonly #heads = new Set<Socket>()
+  /** Of these, those whose TLS handshake is not complete, by their peer: Node gives another socket for each then. */
+  readonly #handshakes = new Map<string, Socket>()
   #isUnix = false
   readonly #maxHeads = Math.min(MAX_HEADS, connectionLimit(0) * MAX_SHARE_OF_DESCRIPTORS)
 
@@ -72,7 +74,10 @@ export class WsListener {
       this.#certificates = new WsCertificates(tls)
       const secure = { ...connection, ...this.#certificates.serverOptions, handshakeTimeout: handshakeTimeoutMs }
       this.#tlsServer = createTlsServer(secure, (socket) => this.#open(socket))
-      this.#tlsServer.on('connection', (socket: Socket) => this.#track(socket))
+      this.#tlsServer.on('connection', (socket: Socket) => {
+        this.#track(socket)
+        this.#shake(socket)
+      })
       // Node leaves them open.
       this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
     }
@@ -122,13 +127,35 @@ export class WsListener {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  #open(socket: Socket): void {
-    if (this.#isUnix) Object.defineProperty(socket, 'remoteAddress', { value: UNIX_PEER })
+  /** Those of a Unix socket have no peer to tell them apart by, and are of this machine. */
+  #shake(socket: Socket): void {
+    const peer = peerOf(socket)
+    if (peer === undefined) return
+    this.#admit(socket)
+    this.#handshakes.set(peer, socket)
+    socket.once('close', () => this.#shaken(peer, socket))
+  }
+
+  #shaken(peer: string, socket = this.#handshakes.get(peer)): void {
+    if (socket === undefined) return
+    this.#heads.delete(socket)
+    if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer)
+  }
+
+  /** The oldest gives way, where there are too many. */
+  #admit(socket: Socket): void {
     if (this.#heads.size >= this.#maxHeads) {
       const [oldest] = this.#heads
       oldest?.destroy()
     }
     this.#heads.add(socket)
+  }
+
+  #open(socket: Socket): void {
+    const peer = this.#handshakes.size > 0 ? peerOf(socket) : undefined
+    if (peer !== undefined) this.#shaken(peer)
+    if (this.#isUnix) Object.defineProperty(socket, 'remoteAddress', { value: UNIX_PEER })
+    this.#admit(socket)
     const { maxHeaderBytes, handshakeTimeoutMs, httpServer = this.#webSockets } = this.#options
     readRequestHead(socket, { maxHeaderBytes, timeoutMs: handshakeTimeoutMs }, (head) => {
       this.#heads.delete(socket)
@@ -145,6 +172,10 @@ export class WsListener {
       if (!socket.destroyed) socket.unshift(head)
     })
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string | undefined {
+  return remotePort === undefined ? undefined : `${remoteAddress} ${remotePort}`
 }
 
 /** Path of a request target, which may be in absolute form (RFC 9112 §3.2.2). */
