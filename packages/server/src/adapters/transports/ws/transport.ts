@@ -41,6 +41,7 @@ import { type UpgradeSocket, WebSockets } from './websockets.js'
  * - It does not read the PROXY protocol.
  * - A peer that pings and reads no pongs is ended without a close frame.
  * - Bytes that the kernel has taken of an incomplete write still count as waiting, up to 128 KiB or one message.
+ * - A peer that reads slowly has `pingTimeoutMs` for each write of that size, and for what the kernel has taken.
  */
 export function createWsTransport(options: TransportOptions): Transport {
   return new WsTransport(options)
