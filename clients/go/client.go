@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Status of a [Client].
@@ -84,8 +85,8 @@ func (c *Client) Close() {
 }
 
 // Publish publishes a message, and returns when the broker has it. Without a connection it waits for one. After a lost
-// one it sends the message again, which is delivered once. Messages of one goroutine keep their order. See [Payload]
-// for what a payload may be.
+// one it sends the message again, which is delivered once, or ends with E_TIMEOUT when the server may have forgotten its id.
+// Messages of one goroutine keep their order. See [Payload] for what a payload may be.
 //
 // Errors: E_KEY_INVALID, E_PAYLOAD_INVALID, E_QUEUE_FULL, E_CLOSED, and what the server refuses with, such as
 // E_FORBIDDEN. When ctx ends first, the error is E_TIMEOUT with its cause: the message may have been published.
@@ -168,6 +169,14 @@ func (c *Client) limit(name string, otherwise, least int) int {
 }
 
 const maxLimit = 1<<31 - 1
+
+// dedupeWindow is how long the server knows the id of a message [P-7.4].
+func (c *Client) dedupeWindow() time.Duration {
+	if c.limit("dedupeMaxIds", 1, 0) == 0 {
+		return 0
+	}
+	return time.Duration(c.limit("dedupeWindowMs", 120_000, 0)) * time.Millisecond
+}
 
 // opened, lost, ended and received are what the connection calls.
 func (c *Client) opened() {

@@ -117,6 +117,19 @@ func TestSaysOnceThatNobodyAnswers(t *testing.T) {
 	}
 }
 
+func TestSaysThatTLSWasAskedFor(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var told strings.Builder
+	address := strings.Replace(server.URL, "http:", "wss:", 1)
+	_, err := Dial(ctx, address, Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	if !strings.Contains(told.String(), "does the server run, with TLS (wss://)?") {
+		t.Error(told.String(), err)
+	}
+}
+
 func TestWaitsAtMost5sInTheFirstMinute(t *testing.T) {
 	for attempt, limit := range map[int]time.Duration{
 		0: backoffMin, 3: 8 * backoffMin, 4: backoffEarly, 23: backoffEarly, 24: backoffMax, 5_000: backoffMax,

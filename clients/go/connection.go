@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,7 +151,11 @@ func (c *connection) session(ctx context.Context) (int, *Error) {
 		case response != nil && final == nil:
 			c.tell("it answered with " + response.Status)
 		case response == nil && ctx.Err() == nil:
-			c.tell("nobody answers: is the address right, and does the server run?")
+			tls := ""
+			if strings.HasPrefix(c.url, "wss:") || strings.HasPrefix(c.url, "https:") {
+				tls = ", with TLS (wss://)"
+			}
+			c.tell("nobody answers: is the address right, and does the server run" + tls + "?")
 		}
 		return closedAbnormally, final
 	}

@@ -27,6 +27,8 @@ type Publishing struct {
 	number    uint64
 	id        string
 	frame     frame
+	// sentAt is when it was first sent; zero while the server cannot have it.
+	sentAt time.Time
 	// done is closed when it is settled; then accepted and err do not change.
 	done     chan struct{}
 	accepted Accepted
@@ -141,6 +143,7 @@ func (p *publishes) take(message *serverMessage) bool {
 			p.window++
 		}
 	} else if err := errorOf(message.fields[1], message.body); err.Code == "E_RATE_LIMIT" || err.RetryAfter > 0 {
+		publish.sentAt = time.Time{}
 		p.refused = append(p.refused, publish)
 		p.retryAfter = max(p.retryAfter, err.RetryAfter, 250*time.Millisecond)
 		p.window = minWindow
@@ -182,10 +185,23 @@ func (p *publishes) flush() {
 	for len(p.waiting) > 0 && (p.window == 0 || len(p.sent) < p.window) {
 		publish := p.waiting[0]
 		p.waiting = p.waiting[1:]
+		now := time.Now()
+		if publish.sentAt.IsZero() {
+			publish.sentAt = now
+		} else if ageAt(now, publish.sentAt) >= p.client.dedupeWindow() {
+			p.settle(publish, Accepted{}, retryableError("E_TIMEOUT",
+				"no answer came, and the server would not know a second copy: it may have arrived"))
+			continue
+		}
 		p.sent[publish.id] = publish
 		p.client.connection.send(publish.frame)
 	}
 	if len(p.waiting) == 0 {
 		p.waiting, p.window = nil, 0
 	}
+}
+
+// ageAt is by the clock that says more: the monotonic one stands still while a machine sleeps.
+func ageAt(now, then time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }

@@ -1,7 +1,17 @@
 import type { Attacker } from './attacker.js'
 
 /** A part of the server's memory that has a bound of its own. */
-export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'body' | 'log' | 'messageIds' | 'streams'
+export type FilledPart =
+  | 'outbox'
+  | 'inbox'
+  | 'message'
+  | 'presence'
+  | 'body'
+  | 'log'
+  | 'messageIds'
+  | 'streams'
+  | 'groups'
+  | 'requests'
 
 /** One way to misuse a server. */
 export interface AttackCase {

@@ -26,6 +26,10 @@ const NODE_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
   messageIds: 16 * MIB,
   /** Texts of streams, and a watch of four kilobytes for each of `maxStreamsPerNode`. */
   streams: 64 * MIB + 10_000 * 4_096,
+  /** 65,536 queue groups of about a kilobyte, with their members. */
+  groups: 64 * MIB,
+  /** 65,536 requests that wait and as many to answer, each of half a kilobyte. */
+  requests: 64 * MIB,
 }
 /**
  * Garbage that V8 has not collected: its young generation at full size, and a step of the old one. In 40 s of

@@ -31,6 +31,23 @@ class Rare(Scripted):
         self.assertEqual(len(logs.output), 1, logs.output)
         self.assertIn("no connection to ws://127.0.0.1:9/ws: ConnectionRefusedError; is the address", logs.output[0])
 
+    async def test_takes_the_address_that_back_ends_know(self) -> None:
+        async def act(client: webmq.Client) -> None:
+            async with webmq.Client(client._connection._url.replace("ws:", "http:")) as other:
+                await other.connected()
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            await socket.wait_closed()
+
+        await self.play(script, act)
+
+    async def test_says_that_tls_was_asked_for(self) -> None:
+        with self.assertLogs("webmq", "WARNING") as logs, patch("webmq.connection.BACKOFF_MIN_S", 0.001):
+            async with webmq.Client("wss://127.0.0.1:9/ws"):
+                await asyncio.sleep(0.2)
+        self.assertIn("does the server run, with TLS (wss://)?", logs.output[0])
+
     def test_an_error_has_its_link(self) -> None:
         error = webmq.WebMQError("E_FORBIDDEN", "no")
         self.assertTrue(error.docs.endswith("/docs/errors.md#e_forbidden"), error.docs)

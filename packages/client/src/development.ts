@@ -3,6 +3,7 @@ import { watchConnections } from './core/connection/context.js'
 import { explain, explainFull } from './dev/checks/explain.js'
 import { linkOf } from './dev/checks/link.js'
 import { checkOptions } from './dev/checks/options.js'
+import { checkEvent, checkPart, checkReceiver } from './dev/checks/parts.js'
 import { adviceFor } from './dev/checks/payload-advice.js'
 import { checkPublish, checkRange } from './dev/checks/range.js'
 import { tokenDefect } from './dev/checks/token-defect.js'
@@ -16,6 +17,9 @@ setChecks({
   errors: ERRORS,
   options: checkOptions,
   range: checkRange,
+  part: checkPart,
+  event: checkEvent,
+  receiver: checkReceiver,
   publish: checkPublish,
   encodeJson: (payload) => encodeJson(payload, adviceFor),
   key: (key) => {

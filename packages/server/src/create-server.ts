@@ -14,6 +14,7 @@ import { Webhook } from './features/hooks/webhooks/webhook.js'
 import { AuditLog } from './features/observing/audit/log.js'
 import type { DatabaseOutbox, OutboxContext } from './features/outbox/driver.js'
 import { Deadlines } from './kernel/base/deadlines.js'
+import { logBug } from './kernel/base/log-bug.js'
 import { createLogger, type Logger } from './kernel/base/logger.js'
 import { rangesOf } from './kernel/base/networks.js'
 import { PacedVerifier, ReloadableVerifier } from './kernel/identity/index.js'
@@ -76,7 +77,7 @@ function createHooks(
     limits: options,
     deadlines: new Deadlines({
       now: () => performance.now(),
-      onError: (err) => logger.error({ err }, 'a deadline of a hook failed'),
+      onError: (err) => logBug(logger, { err }, 'a deadline of a hook failed'),
     }),
     logger,
     now: Date.now,

@@ -35,7 +35,7 @@ export class BrokerHub {
 
   #carry(from: HubBroker, message: OutboundMessage): void {
     const copy = { ...message, payload: new Uint8Array(message.payload) }
-    for (const to of this.#brokers) from.sendTo(to, copy, this.#delayMs())
+    for (const to of this.#brokers) from.sendTo(to, copy, this.#delayMs() + from.lagMs)
   }
 }
 
@@ -62,6 +62,8 @@ export class HubBroker implements Broker {
   /** Grows when the link is cut: messages of an older number are lost. */
   #life = 0
   publishedCount = 0
+  /** How much later messages of this node arrive than those of others. */
+  lagMs = 0
   /** What waits to go out and to come in while the node stands still. */
   #held: (() => void)[] | undefined
 

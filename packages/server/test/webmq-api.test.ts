@@ -61,6 +61,7 @@ it('throws the codes of the server', async () => {
   await expect(stranger.publish('other', 1)).rejects.toMatchObject({ code: 'E_FORBIDDEN', retryable: false })
   await expect(stranger.info()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   expect(() => new WebMQApi({ url: 'ws://localhost' })).toThrow('url')
+  expect(() => new WebMQApi({ url: 'http://localhost/ws' })).toThrow('leave out /ws')
 })
 
 describe('a server that fails', () => {

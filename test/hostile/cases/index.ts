@@ -1,6 +1,7 @@
 import type { AttackCase } from '../attack-case.js'
 import { durableCases } from './durable.js'
 import { frameCases } from './frames.js'
+import { groupCases } from './groups.js'
 import { handshakeCases } from './handshakes.js'
 import { httpCases } from './http.js'
 import { listenCases } from './listens.js'
@@ -22,6 +23,7 @@ export const hostileCases: readonly AttackCase[] = [
   ...readCases,
   ...presenceCases,
   ...streamCases,
+  ...groupCases,
   ...durableCases,
   ...tokenCases,
   ...httpCases,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("webmq")
 
 MAX_LIMIT = 2**31 - 1
+DEDUPE_WINDOW_MS = 120_000
 
 Status = Literal["connecting", "connected", "closed"]
 
@@ -50,7 +51,7 @@ class Client:
     Use it in one event loop, as a context manager or with `close`.
 
     Args:
-        url: `ws://` or `wss://` and the path of the server, by default `/ws`.
+        url: `ws(s)://` or `http(s)://` and the path of the server, by default `/ws`.
         token: A token, or a function that gives one; it may be a coroutine function.
         max_pending_bytes: Publishes that may wait for their answer.
         on_status: Is told each change of `status`.
@@ -67,7 +68,7 @@ class Client:
         self._connection = Connection(url, token, self)
         self._requests = Requests(self._connection.send)
         self._requests.leave = self._leave
-        self._publishes = Publishes(self._connection.send, max_pending_bytes)
+        self._publishes = Publishes(self._connection.send, max_pending_bytes, self._dedupe_s)
         self._asked = Asked(self._requests)
         self._live_position = LivePosition()
         self._listeners: list[Listener] = []
@@ -99,6 +100,11 @@ class Client:
         """A limit of the server, as a number that this program can use."""
         return count_of(self.limits.get(name), MAX_LIMIT, least) or otherwise
 
+    def _dedupe_s(self) -> float:
+        """How long the server knows the id of a message [P-7.4]."""
+        ids, window_ms = (count_of(self.limits.get(name), MAX_LIMIT) for name in ("dedupeMaxIds", "dedupeWindowMs"))
+        return 0 if ids == 0 else (DEDUPE_WINDOW_MS if window_ms is None else window_ms) / 1_000
+
     async def connected(self) -> None:
         """Waits for a connection.
 
@@ -120,7 +126,7 @@ class Client:
         """Publishes a message, and waits until the broker has it.
 
         Without a connection it waits for one. After a lost one it is sent again with the same id, so that it is
-        delivered once. `bytes` are sent as they are, all else as JSON.
+        delivered once; when the server may have forgotten its id, it ends with `E_TIMEOUT`. `bytes` are sent as they are, all else as JSON.
 
         Raises:
             WebMQError: `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_QUEUE_FULL`, and what the server refuses with.

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
@@ -73,7 +74,8 @@ class Connection:
     """Connects, logs in, keeps the connection alive, and connects again until it is closed or refused for good."""
 
     def __init__(self, url: str, token: Token | None, events: Events) -> None:
-        self._url = url
+        # `http://` is what back ends know of a server, and the same address.
+        self._url = re.sub(r"^http", "ws", url)
         self._token = token
         self._events = events
         self._socket: ClientConnection | None = None
@@ -186,7 +188,8 @@ class Connection:
             return error.rcvd.code if error.rcvd is not None else 1006
         except (OSError, WebSocketException, TimeoutError, EOFError) as error:
             log.debug("%s: %r", self._url, error)
-            self._tell(f"{type(error).__name__}; is the address right, and does the server run?")
+            tls = ", with TLS (wss://)" if self._url.startswith("wss:") else ""
+            self._tell(f"{type(error).__name__}; is the address right, and does the server run{tls}?")
         return 1006
 
     def _tell(self, reason: str) -> None:

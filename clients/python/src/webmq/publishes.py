@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,17 +34,29 @@ class _Publish:
     id: str
     data: str | bytes
     done: asyncio.Future[Accepted] = field(repr=False)
+    sent_at: tuple[float, float] | None = None
+    """When it was first sent, by both clocks; `None` while the server cannot have it."""
+
+    @property
+    def age_s(self) -> float:
+        """By the clock that says more: one stands still while a machine sleeps."""
+        return max(now - then for now, then in zip(_clocks(), self.sent_at or _clocks(), strict=True))
 
     @property
     def cost_bytes(self) -> int:
         return len(self.data) + OVERHEAD_BYTES
 
 
+def _clocks() -> tuple[float, float]:
+    return time.monotonic(), time.time()
+
+
 class Publishes:
     """The queue of publishes. Those refused with a time [P-10.7] are sent again before any other."""
 
-    def __init__(self, send: Callable[[str | bytes], None], max_bytes: int) -> None:
+    def __init__(self, send: Callable[[str | bytes], None], max_bytes: int, dedupe_s: Callable[[], float]) -> None:
         self._send = send
+        self._dedupe_s = dedupe_s
         self._max_bytes = max_bytes
         self._bytes = 0
         self._waiting: deque[_Publish] = deque()
@@ -106,6 +119,7 @@ class Publishes:
         else:
             error = error_of(message.fields[1], message.body)
             if error.code == "E_RATE_LIMIT" or error.retry_after_ms is not None:
+                publish.sent_at = None
                 self._refused.append(publish)
                 self._window = MIN_WINDOW
                 self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 0) / 1_000, MIN_RETRY_S)
@@ -140,6 +154,11 @@ class Publishes:
             publish = self._waiting.popleft()
             if publish.done.done():
                 continue
+            if publish.sent_at is not None and publish.age_s >= self._dedupe_s():
+                reason = "no answer came, and the server would not know a second copy: it may have arrived"
+                publish.done.set_exception(WebMQError("E_TIMEOUT", reason, retryable=True))
+                continue
+            publish.sent_at = publish.sent_at or _clocks()
             self._sent[publish.id] = publish
             self._send(publish.data)
         if not self._waiting:

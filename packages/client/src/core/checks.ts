@@ -16,6 +16,12 @@ export interface Checks {
    * @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option.
    */
   range(range: RangeOptions): void
+  /** Of a part. @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
+  part(name: CheckedPart, options: object): void
+  /** @throws {WebMQError} `E_OPTION_INVALID` for a name that no event has. */
+  event(name: string): void
+  /** @throws {WebMQError} `E_OPTION_INVALID` for what cannot handle messages. */
+  receiver(receiving: unknown): void
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   publish(options: object, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
@@ -29,6 +35,31 @@ export interface Checks {
   /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
   full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
 }
+
+/** Functions of parts whose options are checked. */
+export type CheckedPart =
+  | 'appLifecycle'
+  | 'concurrently'
+  | 'eventStreams'
+  | 'history'
+  | 'iterate'
+  | 'latest'
+  | 'loaded'
+  | 'openStream'
+  | 'outbox'
+  | 'presence'
+  | 'readStream'
+  | 'request'
+  | 'respond'
+  | 'serveTabs'
+  | 'sharedTabs'
+  | 'state'
+  | 'stopStream'
+  | 'streamTransport'
+  | 'useMessages'
+  | 'withTopics'
+  | 'work'
+  | 'YjsProvider'
 
 /** Options of a listen or a history read that say where it starts. */
 export interface RangeOptions {

@@ -74,5 +74,6 @@ it('moves the subscriptions to the new client when it is set up again', async ()
   const third = setup({ url: server.url, WebSocket: server.WebSocket })
   await pending.ready
   expect([third.state, subscription.state, pending.state]).toEqual(['connected', 'closed', 'active'])
+  await Promise.all([pending.close(), waiting.close()])
   await third.close()
 })

@@ -1,7 +1,29 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { Doc } from 'yjs'
 import { createTestServer } from '../dev/testing/index.js'
+import { webmq } from '../dev/vite/index.js'
+import { appLifecycle } from '../frameworks/native/app-lifecycle.js'
+import { messagesStore } from '../frameworks/stores/messages.js'
 import { WebMQClient } from '../index.js'
-import { presence } from '../parts/presence/index.js'
+import { streamTransport } from '../parts/ai/index.js'
+import {
+  concurrently,
+  history,
+  iterate,
+  latest,
+  loaded,
+  presence,
+  request,
+  respond,
+  state,
+  work,
+} from '../parts/index.js'
+import { outbox } from '../parts/outbox/index.js'
+import { withTopics } from '../parts/schema/index.js'
+import { eventStreams } from '../parts/sse/index.js'
+import { openStream, readStream, stopStream } from '../parts/stream/index.js'
+import { sharedTabs } from '../parts/tabs/index.js'
+import { YjsProvider } from '../parts/yjs/index.js'
 import type { ClientOptions } from './client-options.js'
 import { webSocketUrl } from './options.js'
 
@@ -31,6 +53,9 @@ describe('options', () => {
       { url, WebSocket, tokken: 'x' } as ClientOptions,
       'option is not valid: tokken: unknown option, did you mean token?',
     ],
+    ['an address alone', url as never, 'option is not valid: its options are no object'],
+    ['none', undefined as never, 'option is not valid: its options are no object'],
+    ['a token that is none', { url, WebSocket, token: 5 as never }, 'option is not valid: token: neither a text nor'],
     [
       'one that belongs to a group',
       { url, WebSocket, reconnect: { minMS: 1 } as object },
@@ -67,6 +92,48 @@ describe('options', () => {
     await expect(client.publish('a', 1, { ephemerl: true } as object)).rejects.toThrow(
       'option is not valid: publish: ephemerl: unknown option, did you mean ephemeral?',
     )
+  })
+
+  const handle = () => undefined
+  it.each<[string, (client: WebMQClient, options: object) => unknown, string]>([
+    ['reverce', (client, options) => history('a', { client, ...options }), 'history: reverce: unknown option'],
+    ['timeout', (client, options) => request('a', 1, { client, ...options }), 'did you mean timeoutMs?'],
+    ['grop', (client, options) => respond('a', handle, { client, ...options }), 'did you mean group?'],
+    ['grop', (client, options) => work('a', handle, { client, group: 'g', ...options }), 'did you mean group?'],
+    ['evry', (client, options) => state('a', { client, ...options }), 'did you mean every?'],
+    ['mta', (client, options) => openStream('a', { client, ...options }), 'did you mean meta?'],
+    ['ids', (client, options) => readStream('a', { client, ...options }), 'did you mean id?'],
+    ['reson', (client, options) => stopStream('a', { client, ...options }), 'did you mean reason?'],
+    ['clint', (_, options) => presence('a', options), 'did you mean client?'],
+    ['maxKey', (_, options) => latest(handle, options), 'did you mean maxKeys?'],
+    ['maxMessage', (_, options) => concurrently(handle, { concurrency: 1, ...options }), 'did you mean maxMessages?'],
+    ['bufferMaxMessage', (_, options) => loaded(handle, handle, options), 'did you mean bufferMaxMessages?'],
+    ['lats', (client, options) => iterate('a', { client, ...options }), 'did you mean last?'],
+    ['websocket', (_, options) => eventStreams(options), 'did you mean WebSocket?'],
+    ['nam', (_, options) => sharedTabs(options), 'did you mean name?'],
+    ['nme', (client, options) => outbox({ client, ...options }), 'did you mean name?'],
+    ['recieve', (client, options) => withTopics(client, {}, options), 'did you mean receive?'],
+    ['aks', (_, options) => streamTransport(options), 'did you mean ask?'],
+    ['appState', (_, options) => appLifecycle(options), 'did you mean AppState?'],
+    ['verfyToken', (_, options) => createTestServer(options), 'did you mean verifyToken?'],
+    ['strat', (_, options) => webmq(options), 'strat: unknown option, there are path, target,'],
+    ['limits', (client, options) => messagesStore(client, 'a', options), 'did you mean limit?'],
+    ['maxByte', (client, options) => new YjsProvider(new Doc(), 'a', { client, ...options }), 'did you mean maxBytes?'],
+  ])('of parts are refused if they are misspelt: %s', async (name, call, message) => {
+    await using client = new WebMQClient({ url, WebSocket })
+    await expect((async () => call(client, { [name]: 1 }))()).rejects.toThrow(message)
+  })
+
+  it('name an event or a handler that there is', async () => {
+    await using client = new WebMQClient({ url, WebSocket })
+    expect(() => client.on('statuss' as 'status', handle)).toThrow('statuss is no event, did you mean status?')
+    expect(() => presence('a', { client }).on('entr' as 'enter', handle)).toThrow('did you mean enter?')
+    expect(() => client.listen('a', handle, { overflow: 'drop' as never })).toThrow('overflow drop: one of disconnect,')
+    for (const call of [client.listen, latest, work, respond] as ((...args: unknown[]) => unknown)[]) {
+      expect(() => call.call(client, 'a', undefined, { client, group: 'g' })).toThrow('option is not valid')
+    }
+    expect(() => work('a', handle, undefined as never)).toThrow('work: its options are no object')
+    expect(() => work('a', handle, { client } as never)).toThrow('option is not valid: group undefined')
   })
 
   it('need a WebSocket at the first connection, and use the runtime’s own', async () => {

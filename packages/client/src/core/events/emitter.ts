@@ -1,3 +1,4 @@
+import { checks } from '../checks.js'
 import { callSafely } from './call-safely.js'
 
 /** The payload of an event and, of an event that has one, that of the time before. */
@@ -17,6 +18,7 @@ export class Emitter<Events extends object> {
 
   /** Adds a handler, and returns a function that removes it. Both do nothing the second time. */
   on<E extends keyof Events>(event: E, handler: Handler<Events[E]>): () => void {
+    checks.event?.(event as string)
     // Replaced, not changed: a handler may add or remove handlers during an event.
     this.#handlers[event] = new Set(this.#handlers[event]).add(handler)
     return () => {

@@ -1,5 +1,6 @@
 import type { WebMQError } from '../../protocol/errors.js'
 import type { GapReason } from '../../protocol/messages.js'
+import { checks } from '../checks.js'
 import type { BackoffOptions } from '../connection/backoff.js'
 import type { Gap } from '../events/events.js'
 import type { ListenOptions, Message, MessageHandler, Subscription } from '../types.js'
@@ -82,6 +83,7 @@ export type Receiving<P> = MessageHandler<P> | Receiver<P>
 
 /** Makes a receiver of a plain handler. */
 export function receiverOf<P>(receiving: Receiving<P>): Receiver<P> {
+  checks.receiver?.(receiving)
   if (typeof receiving !== 'function') return receiving
   return { handler: receiving, deliver: (message) => receiving(message.payload, message) }
 }

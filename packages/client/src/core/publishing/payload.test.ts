@@ -18,7 +18,7 @@ describe('a payload that JSON cannot say', () => {
     [
       'a Map',
       { users: [{ seen: new Map([[1, 2]]) }] },
-      'payload.users[0].seen is a Map: convert it, or use the codec of webmq-client/msgpack',
+      'payload.users[0].seen is a Map: convert it to an object or an array',
     ],
     ['a Set', [new Set([1])], 'payload[0] is a Set'],
     ['an Error', { error: new Error('x') }, 'payload.error is an Error'],

@@ -3,7 +3,7 @@ import { type ErrorCode, WebMQError } from '../../protocol/errors.js'
 import type { ServerMessage, SessionLimits, WirePayload } from '../../protocol/messages.js'
 import { checkKey, checks } from '../checks.js'
 import { backoffMs } from '../connection/backoff.js'
-import { nowMs } from '../connection/clock.js'
+import { nowMs, startAge } from '../connection/clock.js'
 import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { createTimer } from '../connection/timer.js'
@@ -20,6 +20,8 @@ interface Pending {
   readonly isKept: boolean
   readonly createdAtMs: number
   isSent: boolean
+  /** Since it was first sent; absent while the server cannot have it. */
+  ageMs?: (() => number) | undefined
   /** Makes it wait for a connection. */
   wait(): void
   send(): void
@@ -44,7 +46,7 @@ const MAX_SOCKET_BYTES = 16_777_216
  * Publishes messages in call order, and keeps them until they are acknowledged.
  *
  * Each pending publish is either sent or not. A lost connection makes all of them unsent; the next one sends them again
- * with the same ids.
+ * with the same ids, unless the server would not know a second copy any more.
  */
 export interface Publishes {
   /** Number of publishes that wait for a connection. */
@@ -107,11 +109,9 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
       })
       let bytes = 0
       const timer = createTimer()
-      const expire = (inMs: number) => {
-        timer(() => {
-          const detail = `${id} ${pending.isSent ? 'unanswered' : 'unsent'}`
-          pending.settle(new WebMQError('E_TIMEOUT', { detail }))
-        }, inMs)
+      const expired = () => {
+        const detail = `${id} ${pending.ageMs ? 'unanswered' : 'unsent'}`
+        pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       }
       const stopWaiting = () => {
         if (pending.isSent) return
@@ -136,9 +136,10 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
           waitingCount++
           waitingBytes += bytes
           onQueue()
-          expire(pending.createdAtMs + maxAgeMs - nowMs())
+          timer(expired, pending.createdAtMs + maxAgeMs - nowMs())
         },
         send: () => {
+          if (isForgotten(pending, limits)) return expired()
           const error =
             tooLarge('E_KEY_INVALID', key, limits?.maxKeyBytes) ??
             tooLarge('E_PAYLOAD_TOO_LARGE', payload, limits?.maxPayloadBytes)
@@ -154,7 +155,8 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
             pending.settle(new WebMQError('E_MESSAGE_INVALID', { cause }))
             return
           }
-          if (isAcknowledged) expire(timeoutMs)
+          pending.ageMs ??= startAge()
+          if (isAcknowledged) timer(expired, timeoutMs)
           else pending.settle({ id, duplicate: false })
         },
         settle: (outcome) => {
@@ -191,6 +193,7 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
   function pause(pending: Pending, retryAfterMs = 0): void {
+    pending.ageMs = undefined
     pending.wait()
     if (isPaused) return
     window = MIN_WINDOW
@@ -280,6 +283,11 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
       return true
     },
   }
+}
+
+/** Whether the server may have it, and would not know a second copy [P-7.4]. */
+function isForgotten({ ageMs }: Pending, limits: SessionLimits | undefined): boolean {
+  return !!limits && !!ageMs && ageMs() >= (limits.dedupeMaxIds && limits.dedupeWindowMs)
 }
 
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */

@@ -60,6 +60,44 @@ describe('publish', () => {
     expect(server.received).toHaveLength(2)
   })
 
+  it.each([
+    ['the server would not know a second copy any more', {}, 121_000, 0],
+    ['the device has slept, in which one clock stands still', {}, 0, 121_000],
+    ['the server knows no ids', { dedupeMaxIds: 0 }, 0, 0],
+  ])('does not send again what was sent, when %s', async (_why, limits, passedMs, sleptMs) => {
+    const server = createTestServer({ limits })
+    const { client } = createTestClient({ server, offlineQueue: { maxAgeMs: 3_600_000 } })
+    await client.connect()
+    server.loseAnswer('publish')
+    const sent = outcomeOf(client.publish('a', 1))
+    await settle()
+    server.isUp = false
+    server.drop()
+    await settle()
+    const unsent = outcomeOf(client.publish('a', 2))
+    await vi.advanceTimersByTimeAsync(passedMs)
+    vi.setSystemTime(Date.now() + sleptMs)
+    server.isUp = true
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(await sent).toBe('E_TIMEOUT')
+    expect(await unsent).toMatchObject({ duplicate: false })
+    expect(published(server)).toEqual([1, 2])
+  })
+
+  it('sends again what the server has refused, however long it waits', async () => {
+    const { client, server } = createTestClient({ offlineQueue: { maxAgeMs: 3_600_000 } })
+    await client.connect()
+    server.refuse('publish', 'E_RATE_LIMIT')
+    const refused = outcomeOf(client.publish('a', 1))
+    await settle()
+    server.isUp = false
+    server.drop()
+    await vi.advanceTimersByTimeAsync(200_000)
+    server.isUp = true
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(await refused).toMatchObject({ duplicate: false })
+  })
+
   it('does not echo with echo: false', async () => {
     const { client } = createTestClient()
     const handler = vi.fn()

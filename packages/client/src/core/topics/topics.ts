@@ -60,7 +60,7 @@ export interface Topic<E extends TopicTypes> {
 declare const kept: unique symbol
 
 /**
- * Topics of a client whose codec keeps what JSON does not, such as `Date` and `bigint`: `setup<Topics & AsPublished>({ url,
+ * Topics of a client whose codec keeps what JSON does not, such as `Date`: `setup<Topics & AsPublished>({ url,
  * codec: msgpack })`. Handlers then get payloads and replies with the types that were published. All clients of these keys
  * have to use the codec.
  */

@@ -25,7 +25,10 @@ const TEXTS: Readonly<Partial<Record<ErrorCode, readonly (readonly [RegExp, stri
     [/^bufferedAmount (\d+)$/, '$1 bytes wait for the network: await publishes before you send more'],
   ],
   E_TIMEOUT: [
-    [/^(.+) unanswered$/, '$1 was sent, and no answer came in time (timeoutMs): with the same id it is published once'],
+    [
+      /^(.+) unanswered$/,
+      '$1 was sent, and no answer came in time: with the same id, within dedupeWindowMs, it is published once',
+    ],
     [/^(.+) unsent$/, '$1 was not sent, because there was no connection in time (offlineQueue.maxAgeMs)'],
   ],
 }

@@ -1,6 +1,6 @@
 import type { ClientOptions, OfflineQueueOptions, ReconnectOptions } from '../../core/client-options.js'
 import { invalid, NUMBERS, webSocketUrl } from '../../core/options.js'
-import { checkNames, namesOf } from './names.js'
+import { checkNames, namesOf } from '../names.js'
 
 const NAMES = namesOf<ClientOptions>({
   url: true,
@@ -23,11 +23,15 @@ const QUEUE_NAMES = namesOf<OfflineQueueOptions>({ maxMessages: true, maxBytes: 
 
 /** Checks the names and ranges of a client's options. */
 export function checkOptions(options: ClientOptions): void {
+  checkNames('', options, [...NAMES, 'transports'])
   if ('transports' in options) throw invalid('transports: pass WebSocket: eventStreams() of webmq-client/sse')
   const { reconnect = {}, offlineQueue = {} } = options
-  checkNames('', options, NAMES)
   checkNames('reconnect.', reconnect, RECONNECT_NAMES)
   checkNames('offlineQueue.', offlineQueue, QUEUE_NAMES)
+  const { token } = options
+  if (token != null && typeof token !== 'string' && typeof token !== 'function') {
+    throw invalid('token: neither a text nor a function')
+  }
   const given: Partial<typeof NUMBERS> = { ...options, ...reconnect, ...offlineQueue }
   for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) {
     if (!((given[name] ?? 0) >= 0)) throw invalid(name)

@@ -4,9 +4,11 @@ import { invalid } from '../../core/options.js'
 import type { ListenOptions, PublishOptions } from '../../core/types.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { isMessageId, isPosition } from '../../protocol/fields.js'
-import { checkNames, namesOf } from './names.js'
+import type { ListenOverflow } from '../../protocol/messages.js'
+import { checkNames, namesOf } from '../names.js'
 
-const LISTEN_NAMES = namesOf<ListenOptions>({
+/** The names of the options of a listen. */
+export const LISTEN = {
   signal: true,
   since: true,
   last: true,
@@ -14,7 +16,8 @@ const LISTEN_NAMES = namesOf<ListenOptions>({
   overflow: true,
   meta: true,
   recover: true,
-})
+} as const
+const LISTEN_NAMES = namesOf<ListenOptions>(LISTEN)
 const PUBLISH_NAMES = namesOf<PublishOptions>({
   id: true,
   ack: true,
@@ -25,10 +28,20 @@ const PUBLISH_NAMES = namesOf<PublishOptions>({
   signal: true,
 })
 
+const OVERFLOWS: Readonly<Record<ListenOverflow, true>> = {
+  disconnect: true,
+  'drop-oldest': true,
+  latest: true,
+  'latest-told': true,
+}
+
 /** Checks where to start, and the names of the options. */
-export function checkRange(options: RangeOptions): void {
+export function checkRange(options: RangeOptions & ListenOptions): void {
   checkNames('listen: ', options, LISTEN_NAMES)
-  const { since, last, rewind } = options
+  const { since, last, rewind, overflow } = options
+  if (overflow !== undefined && !Object.hasOwn(OVERFLOWS, overflow)) {
+    throw invalid(`overflow ${overflow}: one of ${Object.keys(OVERFLOWS).join(', ')}`)
+  }
   if ([since, last, rewind].filter((option) => option !== undefined).length > 1) {
     throw invalid('at most one of since, last and rewind')
   }

@@ -3,7 +3,7 @@ import type { WebMQClient } from '../../index.js'
 import { createTestServer } from '../testing/index.js'
 
 const fetched: [string, RequestMode | undefined, RequestCredentials | undefined][] = []
-let answer: (mode: RequestMode | undefined) => Response | Promise<Response> = () => new Response('')
+let answer: (mode: RequestMode | undefined, url: string) => Response | Promise<Response> = () => new Response('')
 let Client: typeof WebMQClient
 const written = vi.spyOn(console, 'warn')
 
@@ -15,7 +15,7 @@ beforeEach(async () => {
   vi.stubGlobal('location', { origin: 'https://app.example', href: 'https://app.example/' })
   vi.stubGlobal('fetch', async (url: string, { mode, credentials }: RequestInit) => {
     fetched.push([url, mode, credentials])
-    return answer(mode)
+    return answer(mode, url)
   })
 })
 afterEach(() => {
@@ -70,6 +70,15 @@ describe('a refused upgrade', () => {
     server.isUp = true
     await client.connect()
     expect(client.status.lastError).toBeUndefined()
+    await client.close()
+  })
+
+  it('of a server that does not speak TLS is told to do without', async () => {
+    answer = (_mode, url) => (url.startsWith('https:') ? nothing() : new Response(''))
+    const { client } = refusedClient('wss://plain:1/ws')
+    client.listen('a', () => undefined)
+    const reason = 'plain:1 does not speak TLS: is it ws://plain:1?'
+    await vi.waitFor(() => expect(client.status.lastError?.message).toContain(reason))
     await client.close()
   })
 

@@ -132,7 +132,7 @@ async function find(url: string, signal: AbortSignal): Promise<Finding | undefin
 }
 
 async function ask(endpoint: URL, signal: AbortSignal): Promise<Finding> {
-  const request = async (mode: RequestMode) => {
+  const request = async (mode: RequestMode, { href } = endpoint) => {
     // Not `AbortSignal.any`, which React Native does not have.
     const limit = new AbortController()
     const abort = () => limit.abort()
@@ -140,7 +140,7 @@ async function ask(endpoint: URL, signal: AbortSignal): Promise<Finding> {
     signal.addEventListener('abort', abort)
     try {
       const init: RequestInit = { mode, credentials: 'same-origin', cache: 'no-store', signal: limit.signal }
-      const response = await fetch(endpoint.href, init)
+      const response = await fetch(href, init)
       return { status: response.status, text: await response.text() }
     } finally {
       clearTimeout(timer)
@@ -154,9 +154,18 @@ async function ask(endpoint: URL, signal: AbortSignal): Promise<Finding> {
     // Nobody there, or somebody whose answer this page may not read.
     return request('no-cors').then(
       () => foreign(endpoint),
-      () => ({ reason: `nothing answers at ${endpoint.host}: is the server running?`, isPassing: true }),
+      () => silent(endpoint, (plain) => request('no-cors', plain)),
     )
   }
+}
+
+/** Nobody answers, or only without TLS: a page that came by TLS may not ask that. */
+async function silent({ protocol, host, href }: URL, request: (plain: URL) => Promise<unknown>): Promise<Finding> {
+  const plain = new URL(href.replace('https:', 'http:'))
+  const isPlain = protocol === 'https:' && (await request(plain).then(Boolean, () => false))
+  return isPlain
+    ? { reason: `${host} does not speak TLS: is it ws://${host}?`, isPassing: false }
+    : { reason: `nothing answers at ${host}: is the server running?`, isPassing: true }
 }
 
 /** What everybody may read of an answer of WebMQ. */

@@ -3,6 +3,7 @@ import { contains } from '../../protocol/containment.js'
 import type { ErrorCode } from '../../protocol/errors.js'
 import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../../protocol/messages.js'
 import { formatStreamPlace } from '../../protocol/streams.js'
+import { checkNames, namesOf } from '../names.js'
 import { TestGroups } from './test-groups.js'
 import type { TestIdentity } from './test-identity.js'
 import { TestLog } from './test-log.js'
@@ -27,6 +28,16 @@ export interface TestServerOptions {
   readonly heartbeatMs?: number
   readonly limits?: Partial<SessionLimits>
 }
+
+const NAMES = namesOf<TestServerOptions>({
+  verifyToken: true,
+  history: true,
+  historyMaxMessages: true,
+  retain: true,
+  replayPageMessages: true,
+  heartbeatMs: true,
+  limits: true,
+})
 
 /** How {@link TestServer.drop} ends connections. */
 export interface DropOptions {
@@ -82,6 +93,7 @@ export class TestServer {
   #sessionCount = 0
 
   constructor(options: TestServerOptions = {}) {
+    checkNames('createTestServer: ', options, NAMES)
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
     const { history = ['#'], replayPageMessages = Number.POSITIVE_INFINITY, retain = [] } = options
     this.#log = new TestLog(historyMaxMessages, [...history, ...retain])

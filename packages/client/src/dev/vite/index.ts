@@ -24,6 +24,8 @@ export interface WebMQPluginOptions {
   readonly start?: boolean | readonly string[]
 }
 
+const NAMES = ['path', 'target', 'eventStreams', 'start'] satisfies (keyof WebMQPluginOptions)[] as readonly string[]
+
 /** What Vite 5 and later call. Their own types are not named here, so that this entry needs none of them. */
 export interface WebMQPlugin {
   readonly name: 'webmq'
@@ -50,9 +52,12 @@ const quiet = new WeakSet<Logger>()
 /**
  * A plugin of Vite whose dev server passes WebSockets at `/ws` on to `webmq-server`, so that pages use
  * `setup({ url: '/ws' })` as in production. `vite preview` passes them on, too. A build is not changed.
- * @throws {Error} when the dev server starts: with `start`, if the project has no `webmq-server`.
+ * @throws {Error} for an unknown option; when the dev server starts: with `start`, if the project has no `webmq-server`.
  */
 export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
+  for (const name of Object.keys(options)) {
+    if (!NAMES.includes(name)) throw new Error(`webmq: ${name}: unknown option, there are ${NAMES.join(', ')}`)
+  }
   const { path: socketPath = '/ws', target = 'http://127.0.0.1:8080', eventStreams = false, start = false } = options
   let root = '.'
   let logger: Logger = console

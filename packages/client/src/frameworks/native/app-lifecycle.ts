@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { Lifecycle } from '../../core/client-options.js'
 
 /** The part of `AppState` of `react-native` that is used. */
@@ -34,7 +35,9 @@ export interface AppModules {
  *
  * It observes the modules while a client is open; clients may share it.
  */
-export function appLifecycle({ AppState, NetInfo }: AppModules): Lifecycle {
+export function appLifecycle(modules: AppModules): Lifecycle {
+  checks.part?.('appLifecycle', modules)
+  const { AppState, NetInfo } = modules
   const isHidden = () => AppState?.currentState === 'background'
   const app = new AppEvents((emit) => {
     let network: string | undefined

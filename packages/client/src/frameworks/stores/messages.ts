@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { Awaitable } from '../../core/client-options.js'
 import { isSameJson } from '../../core/events/same-json.js'
 import { type GivenClient, scopeOf } from '../../core/of-client.js'
@@ -54,6 +55,7 @@ export function messagesStore(
   pattern: string | null,
   { graceMs, ...options }: MessagesOptions = {},
 ): Store<Messages<unknown>> {
+  checks.part?.('useMessages', options)
   if (pattern === null) return constantStore(IDLE)
   return sharedStore(
     scopeOf(client),

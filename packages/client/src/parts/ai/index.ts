@@ -1,4 +1,5 @@
 import type { ChatRequestOptions, ChatTransport, UIMessage, UIMessageChunk } from 'ai'
+import { checks } from '../../core/checks.js'
 import type { Awaitable } from '../../core/client-options.js'
 import { clientOf, type GivenClient } from '../../core/of-client.js'
 import { WebMQError } from '../../protocol/errors.js'
@@ -38,11 +39,11 @@ const MAX_WAITING = 64
  * A transport of the AI SDK: answers are streams, which survive reloads and lost connections, reach every device, and are
  * stopped from any. For `useChat({ id, resume: true, transport: streamTransport() })`.
  */
-export function streamTransport<M extends UIMessage = UIMessage>({
-  client: given,
-  key: keyOf = (chatId) => `chat.${chatId}`,
-  ask,
-}: StreamTransportOptions<M> = {}): ChatTransport<M> {
+export function streamTransport<M extends UIMessage = UIMessage>(
+  options: StreamTransportOptions<M> = {},
+): ChatTransport<M> {
+  checks.part?.('streamTransport', options)
+  const { client: given, key: keyOf = (chatId) => `chat.${chatId}`, ask } = options
   /** By chat, the last time that the SDK has resumed it. */
   const resumed = new Map<string, object>()
 

@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import { callSafely } from '../../core/events/call-safely.js'
 import type { Gap } from '../../core/events/events.js'
 import type { Backlog, Receiver, Receiving } from '../../core/listening/receiver.js'
@@ -28,6 +29,7 @@ export interface ConcurrentlyOptions {
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function concurrently<P>(receiving: Receiving<P>, options: ConcurrentlyOptions): Receiver<P> {
+  checks.part?.('concurrently', options)
   return new Concurrent(receiving, options)
 }
 

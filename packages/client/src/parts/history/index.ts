@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import { type ClientOption, clientOf } from '../../core/of-client.js'
 import type { KnownKey, Payload, Topics } from '../../core/topics/topics.js'
 import { readsOf } from './reads.js'
@@ -16,5 +17,6 @@ export async function history<const K extends string, T = Topics>(
   key: KnownKey<T, K>,
   { client, ...options }: HistoryOptions & ClientOption<T> = {},
 ): Promise<HistoryResult<Payload<T, K>>> {
+  checks.part?.('history', options)
   return readsOf(clientOf(client)).read(key, options) as Promise<HistoryResult<Payload<T, K>>>
 }

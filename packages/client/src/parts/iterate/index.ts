@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { Backlog, Receiver, ReceiverContext } from '../../core/listening/receiver.js'
 import { type ClientOption, clientOf } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
@@ -38,6 +39,7 @@ export function iterate<const K extends string, T = Topics>(
   pattern: ListenTopic<T, K>,
   options: IterateOptions & ClientOption<T> = {},
 ): Iteration<TopicMessage<T, K>> {
+  checks.part?.('iterate', options)
   const { client, bufferMaxMessages = BUFFER_MAX_MESSAGES, bufferOverflow = 'close', ...listenOptions } = options
   if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
   if (!/^(close|drop-(old|new)est)$/.test(bufferOverflow)) throw invalid('bufferOverflow')

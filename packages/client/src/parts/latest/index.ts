@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import { callSafely } from '../../core/events/call-safely.js'
 import type { Gap } from '../../core/events/events.js'
 import { type Schedule, scheduleOf } from '../../core/events/schedule.js'
@@ -37,6 +38,7 @@ export function latest<P>(handler: BatchHandler<P>, options: LatestOptions & { r
  */
 export function latest<P>(receiving: Receiving<P>, options?: LatestOptions): Receiver<P>
 export function latest<P>(receiving: Receiving<P> | BatchHandler<P>, options: LatestOptions = {}): Receiver<P> {
+  checks.part?.('latest', options)
   return options.batch
     ? new LatestBatch(receiving as BatchHandler<P>, options)
     : new Latest(receiving as Receiving<P>, options)

@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { Awaitable } from '../../core/client-options.js'
 import { backoffMs } from '../../core/connection/backoff.js'
 import type { Gap } from '../../core/events/events.js'
@@ -53,6 +54,7 @@ export interface LoadedReceiver<P> extends Receiver<P> {
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function loaded<P>(receiving: Receiving<P>, load: Load, options: LoadOptions = {}): LoadedReceiver<P> {
+  checks.part?.('loaded', options)
   return new Loader(receiving, load, options)
 }
 

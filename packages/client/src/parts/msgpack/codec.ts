@@ -19,8 +19,8 @@ const packr = new Packr(Object.assign(OPTIONS, { int64AsType: 'auto' }))
 /**
  * Payloads as MessagePack: pass it as the option `codec`. All clients that share keys should use it.
  *
- * Supports all JSON values, and also bytes (`Uint8Array`), dates and bigints of 64 bits. A `Map` arrives as an object,
- * a `Set` as an array, `undefined` as `null`. Throws for other typed arrays, because their byte order depends on the
+ * Supports all JSON values, and also bytes (`Uint8Array`), dates and bigints of 64 bits. A bigint up to 2^53 arrives as a
+ * number, a `Map` as an object, a `Set` as an array, `undefined` as `null`. Throws for other typed arrays, because their byte order depends on the
  * machine.
  */
 export const msgpack = {

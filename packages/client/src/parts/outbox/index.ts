@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import { type ClientOption, clientOf } from '../../core/of-client.js'
 import type { Topics } from '../../core/topics/topics.js'
 import { IndexedDbStore } from './indexed-db.js'
@@ -13,6 +14,7 @@ export type * from './types.js'
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function outbox<T = Topics>({ client, ...options }: OutboxOptions & ClientOption<T> = {}): Outbox<T> {
+  checks.part?.('outbox', options)
   const name = `webmq-outbox ${options.name ?? 'webmq'}`
   const box: unknown = new LiveOutbox(clientOf(client), options, name, {
     store: new IndexedDbStore(name),

@@ -103,7 +103,9 @@ export class IndexedDbStore implements OutboxStore {
         result.onclose = forget
         resolve(result)
       }
-      request.onerror = () => reject(errorOf(request.error))
+      request.onerror = () => reject(request.error)
+    }).catch((cause: unknown) => {
+      throw errorOf(cause)
     })
     this.#opening = opening
     opening.catch(() => {

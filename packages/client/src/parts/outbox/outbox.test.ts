@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createTestClient, createTestServer, type TestServer } from '../../dev/testing/index.js'
 import { WebMQError } from '../../protocol/index.js'
+import { outbox } from './index.js'
 import { LiveOutbox } from './outbox.js'
 import type { OutboxMessage, OutboxStore, StoredMessage } from './store.js'
 import type { OutboxOptions } from './types.js'
@@ -55,6 +56,28 @@ const published = (server: TestServer) =>
   server.received.flatMap((message) =>
     message.verb === 'publish' ? [[message.key, new TextDecoder().decode(message.payload as Uint8Array)]] : [],
   )
+
+describe('an outbox without a database', () => {
+  const refusing = (open: () => unknown) => ({ open })
+  it.each([
+    ['in a runtime without IndexedDB', undefined],
+    [
+      'that the browser forbids',
+      refusing(() => {
+        throw new DOMException('no', 'SecurityError')
+      }),
+    ],
+  ])('refuses with a code: %s', async (_where, indexedDB) => {
+    vi.stubGlobal('indexedDB', indexedDB)
+    onTestFinished(() => void vi.unstubAllGlobals())
+    const { client } = createTestClient()
+    client.on('error', () => undefined)
+    const box = outbox({ client })
+    await expect(box.publish('a', 1)).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    box.close()
+    await client.close()
+  })
+})
 
 describe('an outbox', () => {
   it('sends in order within a key, and removes what was confirmed', async () => {

@@ -1,4 +1,4 @@
-import { checkKey } from '../../core/checks.js'
+import { checkKey, checks } from '../../core/checks.js'
 import { type AnyClientOption, clientOf, partOf } from '../../core/of-client.js'
 import type { PresenceInput, PresenceOf, Topics } from '../../core/topics/topics.js'
 import { LivePresence } from './live-presence.js'
@@ -19,10 +19,11 @@ const roomsOf = partOf((core) => new Rooms(core))
  */
 export function presence<D extends PresenceInput<T, K> = never, const K extends string = string, T = Topics>(
   key: K,
-  { client }: AnyClientOption<T> = {},
+  options: AnyClientOption<T> = {},
 ): Presence<PresenceOf<D, T, K>> {
+  checks.part?.('presence', options)
   checkKey(key)
-  const rooms = roomsOf(clientOf(client))
+  const rooms = roomsOf(clientOf(options.client))
   const live: Presence = new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
   return live as Presence<PresenceOf<D, T, K>>
 }

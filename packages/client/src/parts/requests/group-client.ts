@@ -1,5 +1,6 @@
-import { checkKey, checkPattern } from '../../core/checks.js'
+import { checkKey, checkPattern, checks } from '../../core/checks.js'
 import type { ClientCore, ClientPart } from '../../core/client-part.js'
+import { nowMs } from '../../core/connection/clock.js'
 import { partOf } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
 import { decodePayload, encodePayload } from '../../core/publishing/payload.js'
@@ -43,7 +44,8 @@ class GroupClient implements ClientPart {
    */
   join(pattern: string, handler: Handler, group: string, isResponder: boolean, signal?: AbortSignal): LiveMembership {
     checkPattern(pattern)
-    if (!isGroup(group)) throw invalid(`group ${group}`)
+    checks.receiver?.(handler)
+    if (!isGroup(group ?? '')) throw invalid(`group ${group}`)
     const id = idOf(group, pattern, isResponder)
     let joined = this.#joined.get(id)
     if (!joined) {
@@ -75,7 +77,7 @@ class GroupClient implements ClientPart {
       const asking: Asking = {
         key,
         payload,
-        endMs: Date.now() + timeoutMs,
+        endMs: nowMs() + timeoutMs,
         id: undefined,
         settle: (outcome) => {
           clearTimeout(timer)
@@ -145,7 +147,7 @@ class GroupClient implements ClientPart {
 
   #send(asking: Asking): void {
     const { key, payload, endMs } = asking
-    const withinMs = Math.max(1, Math.ceil(endMs - Date.now()))
+    const withinMs = Math.max(1, Math.ceil(endMs - nowMs()))
     this.#core.requests.send(
       (id) => {
         asking.id = id

@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { WebMQClient } from '../../core/client.js'
 import { type ClientOption, clientOf } from '../../core/of-client.js'
 import type {
@@ -31,6 +32,7 @@ export async function request<const K extends string, T = Topics, R extends Repl
   payload: PayloadInput<T, K>,
   { client: given, ...options }: RequestOptions & ClientOption<T> = {},
 ): Promise<R> {
+  checks.part?.('request', options)
   const client = clientOf(given)
   const asked = groupsOf(client).ask(key, payload, options)
   client.connect().catch(() => undefined)
@@ -45,8 +47,10 @@ export async function request<const K extends string, T = Topics, R extends Repl
 export function respond<const K extends string, T = Topics>(
   pattern: KnownTopic<T, K>,
   responder: Responder<Payload<T, K>, ReplyInput<T, K>>,
-  { client, group = RESPONDERS, signal }: RespondOptions & ClientOption<T> = {},
+  options: RespondOptions & ClientOption<T> = {},
 ): Membership {
+  checks.part?.('respond', options)
+  const { client, group = RESPONDERS, signal } = options
   return join(clientOf(client), pattern, responder as Handler, group, true, signal)
 }
 
@@ -59,8 +63,10 @@ export function respond<const K extends string, T = Topics>(
 export function work<const K extends string, T = Topics>(
   pattern: KnownTopic<T, K>,
   handler: TaskHandler<Payload<T, K>>,
-  { client, group, signal }: WorkOptions & ClientOption<T>,
+  options: WorkOptions & ClientOption<T>,
 ): Membership {
+  checks.part?.('work', options)
+  const { client, group, signal } = options
   return join(clientOf(client), pattern, handler as Handler, group, false, signal)
 }
 

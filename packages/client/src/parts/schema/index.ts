@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { WebMQClient } from '../../core/client.js'
 import type { ClientOptions } from '../../core/client-options.js'
 import type { ClientCore, ClientPart } from '../../core/client-part.js'
@@ -62,9 +63,10 @@ export function setup<const M extends TopicSchemas, R extends OnReceive = 'repor
 export function withTopics<const M extends TopicSchemas, R extends OnReceive = 'report'>(
   client: AnyClient,
   topics: M,
-  { receive }: SchemaOptions<R> = {},
+  options: SchemaOptions<R> = {},
 ): WebMQClient<SchemaTopics<M, R>> {
-  return checking(client, new CheckedTopics(topics), receive)
+  checks.part?.('withTopics', options)
+  return checking(client, new CheckedTopics(topics), options.receive)
 }
 
 /** What {@link typed} returns: a schema, and the other types of a `Topic`. */

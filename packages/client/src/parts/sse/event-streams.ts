@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { WebSocketConstructor, WebSocketLike } from '../../core/client-options.js'
 import { socketClassOf } from '../../core/options.js'
 import { SseSocket } from './socket.js'
@@ -16,7 +17,9 @@ const MAX_REFUSALS = 2
  * but HTTP does not: `setup({ url, WebSocket: eventStreams() })`. Presence, history, requests and `echo: false` are then
  * refused with `E_UNSUPPORTED`.
  */
-export function eventStreams({ WebSocket }: EventStreamsOptions = {}): WebSocketConstructor {
+export function eventStreams(options: EventStreamsOptions = {}): WebSocketConstructor {
+  checks.part?.('eventStreams', options)
+  const { WebSocket } = options
   /** WebSockets that were refused since the last one was open. */
   let refusalCount = 0
   // A class whose objects are of another one: it depends on what the network lets through.

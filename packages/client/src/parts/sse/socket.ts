@@ -1,4 +1,5 @@
 import type { WebSocketLike } from '../../core/client-options.js'
+import { randomName } from '../../core/publishing/random-name.js'
 import { decodeClientMessage } from '../../protocol/decode-client.js'
 import { encodeMessageFrame } from '../../protocol/encode-message.js'
 import { encodeServerMessage, type TextServerMessage } from '../../protocol/encode-server.js'
@@ -90,7 +91,7 @@ export class SseSocket implements WebSocketLike {
     if (health.server !== 'webmq') throw new HttpError()
     if (signal.aborted) return
     this.onopen?.({} as never)
-    const node = { session: crypto.randomUUID().slice(0, 16), node: 'sse', version: '', heartbeatMs: 25_000 }
+    const node = { session: randomName(), node: 'sse', version: '', heartbeatMs: 25_000 }
     this.#tell({ verb: 'welcome', protocol: 'webmq.v1', auth: 'none', ...node, limits: LIMITS })
   }
 

@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import { type ClientOption, clientOf } from '../../core/of-client.js'
 import { REMOVAL } from '../../core/publishing/payload.js'
 import type { KnownKey, KnownTopic, Payload, Topics } from '../../core/topics/topics.js'
@@ -18,6 +19,7 @@ export function state<const K extends string, T = Topics>(
   pattern: KnownTopic<T, K>,
   { client, ...options }: StateOptions & ClientOption<T> = {},
 ): StateStore<Payload<T, K>> {
+  checks.part?.('state', options)
   return new LiveStateStore(clientOf(client), pattern, options)
 }
 

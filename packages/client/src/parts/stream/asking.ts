@@ -1,4 +1,5 @@
 import type { WebMQClient } from '../../core/client.js'
+import { nowMs } from '../../core/connection/clock.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { groupsOf } from '../requests/group-client.js'
 
@@ -27,17 +28,17 @@ export function leaseMsOf(client: WebMQClient): number {
  *   connection is lost, until this returns `true`, or for 10 seconds.
  */
 export async function ask(client: WebMQClient, key: string, body: unknown, isOver?: () => boolean): Promise<unknown> {
-  const endMs = Date.now() + TIMEOUT_MS
+  const endMs = nowMs() + TIMEOUT_MS
   for (;;) {
     client.connect().catch(() => undefined)
-    const timeoutMs = Math.max(1, Math.min(isOver ? ATTEMPT_MS : TIMEOUT_MS, endMs - Date.now()))
+    const timeoutMs = Math.max(1, Math.min(isOver ? ATTEMPT_MS : TIMEOUT_MS, endMs - nowMs()))
     try {
       return await groupsOf(client).ask(key, body, { timeoutMs }, null)
     } catch (error) {
       if (isOver?.()) return undefined
       const isLost =
         error instanceof WebMQError && /^E_(NO_RESPONDERS|DISCONNECTED|RESPONSE|RATE_LIMIT|TIMEOUT)$/.test(error.code)
-      if (!isOver || !isLost || Date.now() + PAUSE_MS >= endMs) throw error
+      if (!isOver || !isLost || nowMs() + PAUSE_MS >= endMs) throw error
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
     }
   }

@@ -1,4 +1,4 @@
-import { checkKey } from '../../core/checks.js'
+import { checkKey, checks } from '../../core/checks.js'
 import { type ClientOption, clientOf, type GivenClient, partOf } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
 import { randomName } from '../../core/publishing/random-name.js'
@@ -20,8 +20,10 @@ const writersOf = partOf((core) => new Writers(core))
  */
 export async function openStream<const K extends string, T = Topics>(
   key: K,
-  { client: given, meta, id = randomName() }: OpenStreamOptions<StreamOf<T, K>> & ClientOption<T> = {},
+  options: OpenStreamOptions<StreamOf<T, K>> & ClientOption<T> = {},
 ): Promise<StreamWriter<StreamOf<T, K>>> {
+  checks.part?.('openStream', options)
+  const { client: given, meta, id = randomName() } = options
   checkKey(key)
   if (!/^[\w-]{1,36}$/.test(id)) throw invalid(`id ${id}`)
   const client = clientOf(given)
@@ -43,6 +45,7 @@ export function readStream<const K extends string, T = Topics>(
   key: K,
   { client, ...options }: ReadStreamOptions & ClientOption<T> = {},
 ): StreamReader<StreamOf<T, K>> {
+  checks.part?.('readStream', options)
   checkKey(key)
   const reader: StreamReader = new LiveReader(clientOf(client), key, options)
   return reader as StreamReader<StreamOf<T, K>>
@@ -54,8 +57,10 @@ export function readStream<const K extends string, T = Topics>(
  */
 export async function stopStream(
   key: string,
-  { client, reason }: { readonly reason?: string; readonly client?: GivenClient } = {},
+  options: { readonly reason?: string; readonly client?: GivenClient } = {},
 ): Promise<void> {
+  checks.part?.('stopStream', options)
+  const { client, reason } = options
   checkKey(key)
   await ask(clientOf(client), key, { type: 'stop', ...(reason !== undefined && { reason }) })
 }

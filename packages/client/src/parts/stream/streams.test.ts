@@ -292,6 +292,14 @@ describe('a stream', () => {
     await expect(reader.text()).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
     expect([reader.status, reader.content]).toEqual(['lost', 'half'])
     await expect(writer.append('more')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    // Node would end the process: nobody awaits these, and the signal tells it.
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    void writer.append('more')
+    void writer.end()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
     expect(writer.signal.aborted).toBe(true)
   })
 

@@ -3,7 +3,7 @@ import type { WebMQClient } from '../../core/client.js'
 import type { ClientCore, ClientPart } from '../../core/client-part.js'
 import { backoffMs } from '../../core/connection/backoff.js'
 import { bytesOf } from '../../core/publishing/payload.js'
-import { WebMQError } from '../../protocol/errors.js'
+import { type ErrorCode, WebMQError } from '../../protocol/errors.js'
 import type { WirePayload, WriteKind } from '../../protocol/messages.js'
 import { encodeStream } from '../../protocol/streams.js'
 import { groupsOf } from '../requests/group-client.js'
@@ -106,23 +106,27 @@ export class LiveWriter implements StreamWriter {
     })
   }
 
-  async append(content: string | ArrayBuffer | ArrayBufferView): Promise<void> {
+  append(content: string | ArrayBuffer | ArrayBufferView): Promise<void> {
     const piece = bytesOf(content) ?? content
     const isBinary = piece instanceof Uint8Array
-    if (this.#isEnding) throw ended(this.key)
+    if (this.#isEnding) return refused('E_STREAM_ENDED', this.key)
     if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary)) {
-      throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a stream has either text or bytes' })
+      return refused('E_PAYLOAD_INVALID', 'a stream has either text or bytes')
     }
     if (this.#waitingBytes + piece.length > this.#writers.core.options.maxBytes) {
-      throw new WebMQError('E_QUEUE_FULL', { detail: `stream ${this.key}` })
+      return refused('E_QUEUE_FULL', `stream ${this.key}`)
     }
-    if (piece.length === 0) return
+    if (piece.length === 0) return Promise.resolve()
     this.#isBinary = isBinary
-    await this.#put('append', piece.slice())
+    return this.#put('append', piece.slice())
   }
 
-  async end(result?: unknown): Promise<void> {
-    await this.#finish('end', jsonOf(result))
+  end(result?: unknown): Promise<void> {
+    try {
+      return this.#finish('end', jsonOf(result))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   fail(error: unknown): Promise<void> {
@@ -164,13 +168,13 @@ export class LiveWriter implements StreamWriter {
   }
 
   #finish(kind: 'end' | 'fail', payload: string): Promise<void> {
-    if (this.#isEnding) return Promise.reject(ended(this.key))
+    if (this.#isEnding) return refused('E_STREAM_ENDED', this.key)
     this.#isEnding = true
     return this.#put(kind, payload)
   }
 
   #put(kind: WriteKind, content: string | Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const put = new Promise<void>((resolve, reject) => {
       if (this.#error) {
         reject(this.#error)
         return
@@ -180,6 +184,9 @@ export class LiveWriter implements StreamWriter {
       // In a later microtask, so that appends of one turn are one message.
       if (!this.#batch) queueMicrotask(() => this.#pump())
     })
+    // Whoever does not await it is told by the signal: a stream that is lost does not end the process of its writer.
+    put.catch(() => undefined)
+    return put
   }
 
   #pump(): void {
@@ -302,8 +309,8 @@ export class LiveWriter implements StreamWriter {
   }
 }
 
-function ended(key: string): WebMQError {
-  return new WebMQError('E_STREAM_ENDED', { detail: key })
+function refused(code: ErrorCode, detail: string): Promise<never> {
+  return Promise.reject(new WebMQError(code, { detail }))
 }
 
 /** @throws {WebMQError} `E_PAYLOAD_INVALID`. */

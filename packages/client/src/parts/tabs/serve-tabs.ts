@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { WebSocketConstructor } from '../../core/client-options.js'
 import { socketClassOf } from '../../core/options.js'
 import { Hub } from './hub.js'
@@ -16,6 +17,7 @@ export interface ServeTabsOptions {
  * Holds the connections of all tabs of the origin. Call it in a shared worker, at the top of its script.
  */
 export function serveTabs(options: ServeTabsOptions = {}): void {
+  checks.part?.('serveTabs', options)
   const hub = new Hub({
     socketClass: socketClassOf(options),
     locks: navigator.locks,

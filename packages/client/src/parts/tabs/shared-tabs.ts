@@ -1,3 +1,4 @@
+import { checks } from '../../core/checks.js'
 import type { WebSocketConstructor, WebSocketLike } from '../../core/client-options.js'
 import { invalid, socketClassOf } from '../../core/options.js'
 import { randomName } from '../../core/publishing/random-name.js'
@@ -54,6 +55,7 @@ const MAX_SILENT_WORKERS = 2
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function sharedTabs(options: SharedTabsOptions = {}): SharedTabs {
+  checks.part?.('sharedTabs', options)
   const tabs = new Tabs(options)
   // A class whose objects are of another one: it depends on the browser.
   const construct = function construct(url: string, protocols: string[]): WebSocketLike {

@@ -1,6 +1,6 @@
 import { Awareness } from 'y-protocols/awareness'
 import * as Y from 'yjs'
-import { checkKey } from '../../core/checks.js'
+import { checkKey, checks } from '../../core/checks.js'
 import type { WebMQClient } from '../../core/client.js'
 import { backoffMs } from '../../core/connection/backoff.js'
 import { current } from '../../core/default-instance.js'
@@ -64,6 +64,7 @@ export class YjsProvider {
    * @throws {WebMQError} `E_KEY_INVALID`; `E_OPTION_INVALID` if there is no client.
    */
   constructor(doc: Y.Doc, key: string, options: ProviderOptions = {}) {
+    checks.part?.('YjsProvider', options)
     const { awareness = new Awareness(doc), maxBytes = MAX_BYTES, random = Math.random } = options
     const client = (options.client ?? current()) as WebMQClient
     checkKey(`${key}.snapshot.a.65535`)

@@ -10,6 +10,7 @@ import {
 } from 'webmq-client/protocol'
 import { CertificateStore } from '../../features/certificates/store.js'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
+import { logBug } from '../../kernel/base/log-bug.js'
 import { linesOf, setLogLevel } from '../../kernel/base/logger.js'
 import { andThen } from '../../kernel/base/maybe-promise.js'
 import { parseJson } from '../../kernel/base/parse-json.js'
@@ -76,7 +77,7 @@ export class Server implements WebMQServer {
     this.#parts = { ...parts, options: this.#options }
     const { logger, verifier, hooks, demo } = parts
     const { tls, trustedProxies } = this.#options
-    this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
+    this.#events = new Emitter((err, event) => logBug(logger, { err, event }, 'a handler of an event failed'))
     this.#certificates = tls === undefined ? undefined : new CertificateStore(tlsFilesOf(tls), logger)
     const proxies = new TrustedProxies(trustedProxies)
     this.#http = createHttp({

@@ -3,6 +3,7 @@ import { AwakeClock } from '../../kernel/base/awake-clock.js'
 import { Conditions } from '../../kernel/base/conditions.js'
 import { Deadlines } from '../../kernel/base/deadlines.js'
 import { deferred } from '../../kernel/base/deferred.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import type { BrokerStatus } from '../../kernel/ports/broker.js'
 import { Attention } from './attention.js'
 import { LeaseSender } from './lease-sender.js'
@@ -15,8 +16,8 @@ import { compareClock, Differences, MAX_PEERS, type Peer, Peers } from './peers.
 
 const TOPIC = 'nodes'
 /**
- * A node that starts is alone if no other node has answered by then, from when the broker has accepted its question; and
- * later it knows all of them.
+ * A node that starts knows all others once one that serves clients has named them. If none has by then, from when the broker
+ * has accepted its question, there are no more than those who start too.
  */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
@@ -61,6 +62,8 @@ export class Nodes {
   #life = 0
   /** The last one in which the broker has accepted a lease of this node, which asks the others for theirs. */
   #askedLife = -1
+  /** The last one in which a node that serves clients has named the others. */
+  #namedLife = -1
   #hasMet = false
   #isGreeted = false
   #droppedCount = 0
@@ -72,7 +75,7 @@ export class Nodes {
     this.#clock.start()
     const { node, broker, maxPayloadBytes, ttlMs, logger } = context
     this.#differences = new Differences(logger)
-    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
+    const onError = (err: unknown, text: string) => logPaced(logger, 'warn', { err }, text)
     this.deadlines = new Deadlines({ now: this.awakeMs, onError: (err) => onError(err, 'a deadline of nodes failed') })
     const { deadlines } = this
     const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
@@ -289,7 +292,7 @@ export class Nodes {
       await this.until(() => this.#askedLife === this.#life)
       if (this.#askedLife !== life) continue
       greeting = this.until(() => false, GREETING_MS)
-      await this.until(() => this.#peers.byName.size > 0, GREETING_MS)
+      await this.until(() => this.#namedLife === this.#life, GREETING_MS)
       isOver = life === this.#life
     }
     await this.until(() => this.#isComplete)
@@ -377,6 +380,8 @@ export class Nodes {
       this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })
     }
     for (const other of others) this.#peers.obtain(other)
+    // One that starts too does not know them.
+    if (others.length > 0 && fields.starts !== true) this.#namedLife = this.#life
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }

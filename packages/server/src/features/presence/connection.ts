@@ -4,7 +4,7 @@ import { compactJson } from '../../kernel/base/json-text.js'
 import { isJson } from '../../kernel/base/parse-json.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
 import type { Holder, LocalMembers } from './local-members.js'
-import { createMember, memberIdOf } from './member.js'
+import { createMember, type Member, memberIdOf } from './member.js'
 import type { Members } from './members.js'
 import type { Watchers } from './watchers.js'
 
@@ -35,6 +35,14 @@ export interface SharedPresence {
   readonly begin: () => void
 }
 
+/** A change of a connection's own member. */
+export interface OwnChange {
+  /** The id that others see. */
+  readonly id: string
+  /** The message that tells it to the connection, if it watches the key; the others are told a moment later. */
+  readonly told: string | undefined
+}
+
 export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
   readonly #shared: SharedPresence
@@ -48,14 +56,13 @@ export class ConnectionPresence implements Holder {
   }
 
   /**
-   * Enters a key, or updates the member's data; returns the id that others see. If the connection is present under
-   * another name, that member leaves.
+   * Enters a key, or updates the member's data. If the connection is present under another name, that member leaves.
    *
    * @param name The client's name for its member. The same name means the same member, on all connections of its user.
    * @param data JSON text.
    * @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`.
    */
-  enter(key: string, userId: string | undefined, name: string, data: string | undefined): string {
+  enter(key: string, userId: string | undefined, name: string, data: string | undefined): OwnChange {
     const { limits, localMembers, members } = this.#shared
     const id = memberIdOf(key, userId, name)
     const member = createMember(
@@ -84,19 +91,29 @@ export class ConnectionPresence implements Holder {
       throw tooMuch(`${limits.presenceMaxBytes} bytes of the members of all keys`)
     }
     this.#shared.begin()
-    if (present !== undefined && present !== id) localMembers.leave(key, present)
+    const changed = new Map([[id, before]])
+    if (present !== undefined && present !== id) {
+      changed.set(present, members.find(key, present))
+      localMembers.leave(key, present)
+    }
     this.#present.set(key, id)
     localMembers.put(key, member, userId, this)
-    return id
+    return { id, told: this.#told(key, changed) }
   }
 
-  /** Leaves a key; returns whether the connection was present there. */
-  leave(key: string): boolean {
+  /** Leaves a key; `undefined` if the connection was not present there. */
+  leave(key: string): OwnChange | undefined {
     const id = this.#present.get(key)
-    if (id === undefined) return false
+    if (id === undefined) return undefined
+    const { localMembers, members } = this.#shared
+    const changed = new Map([[id, members.find(key, id)]])
     this.#present.delete(key)
-    this.#shared.localMembers.leave(key, id)
-    return true
+    localMembers.leave(key, id)
+    return { id, told: this.#told(key, changed) }
+  }
+
+  #told(key: string, changed: ReadonlyMap<string, Member | undefined>): string | undefined {
+    return this.#watched.has(key) ? this.#shared.watchers.differenceOf(key, changed) : undefined
   }
 
   lost(key: string, id: string): void {

@@ -1,5 +1,6 @@
 import type { PresenceMember } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import { andThen, type MaybePromise } from '../../kernel/base/maybe-promise.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
@@ -62,7 +63,7 @@ export class Presence {
     this.#context = context
     const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
     const now = context.now ?? (() => performance.now())
-    const onError = (err: unknown) => logger.warn({ err }, 'a deadline of presence failed')
+    const onError = (err: unknown) => logPaced(logger, 'warn', { err }, 'a deadline of presence failed')
     const deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     const watchers = new Watchers({ transport, now, find: (key, id) => members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))

@@ -59,6 +59,31 @@ describe('presence', () => {
     expect(fake.server.stats().presence).toMatchObject({ watchedKeyCount: 0, memberCount: 0 })
   })
 
+  // Symptom: after `enter`, a client that watched did not find itself among the members. Cause: differences wait for 20 ms.
+  it('tells a connection that watches of its own changes before the answer, and again with those of others', async () => {
+    const fake = await FakeServer.start()
+    const [ada, bob] = [await fake.connect(), await fake.connect()]
+    await ask(fake, ada, { op: 'watch' })
+    await ask(fake, bob, { op: 'watch' })
+    const own = async (message: object) => {
+      await ask(fake, ada, message)
+      return ada.messages.map((told) => ({ ...told, id: undefined, result: undefined, key: undefined }))
+    }
+    const ok = { verb: 'ok' }
+    const id = expect.any(String)
+    expect(await own(enter('m', '1'))).toEqual([{ verb: 'presence', enter: [{ id, data: 1 }] }, ok])
+    expect(await own(enter('m', '2'))).toEqual([{ verb: 'presence', update: [{ id, data: 2 }] }, ok])
+    expect(await own(enter('m', '2')), 'nothing has changed').toEqual([ok])
+    expect(await own(enter('n', '3'))).toEqual([{ verb: 'presence', enter: [{ id, data: 3 }], leave: [id] }, ok])
+    expect(bob.received('presence')).toEqual([])
+    await vi.waitFor(() => expect(bob.received('presence')).toMatchObject([{ enter: [{ data: 3 }] }]))
+    expect(ada.received('presence')).toMatchObject([{}, { enter: [{ data: 3 }] }])
+    expect(await own({ op: 'leave' })).toEqual([{ verb: 'presence', leave: [id] }, ok])
+    expect(await own({ op: 'leave' })).toEqual([ok])
+    await ask(fake, ada, { op: 'unwatch' })
+    expect(await own(enter('m', '1')), 'nobody watches').toEqual([ok])
+  })
+
   it('gives who begins to watch the present, and from then on every change once', async () => {
     const fake = await FakeServer.start()
     const [ada, bob, eve] = [await fake.connect(), await fake.connect(), await fake.connect()]

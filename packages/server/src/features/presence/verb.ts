@@ -3,6 +3,7 @@ import { assertMayEnter, assertMayListen } from '../../kernel/identity/access.js
 import { assertKeyWords } from '../../kernel/ports/word-limits.js'
 import type { MessageOf, VerbRow } from '../../kernel/session/handlers/handler.js'
 import type { Session } from '../../kernel/session/session.js'
+import type { OwnChange } from './connection.js'
 import type { Presence } from './presence.js'
 
 /** `}` */
@@ -41,15 +42,21 @@ export function presenceVerb(presence: Presence): VerbRow<'presence'> {
           const { member, data } = message
           const length = data?.length ?? 0
           meter.charge(ENTER_UNITS + length / DATA_BYTES_PER_UNIT)
-          const result = { id: own.enter(key, session.userId, member, data) }
+          const entered = own.enter(key, session.userId, member, data)
           meter.charge(own.tellingUnits(key, MEMBER_BYTES + length))
-          session.reply({ verb: 'ok', id, result })
+          tellOwn(session, entered)
+          session.reply({ verb: 'ok', id, result: { id: entered.id } })
           return
         }
-        case 'leave':
-          if (own.leave(key)) meter.charge(own.tellingUnits(key, DEPARTURE_BYTES))
+        case 'leave': {
+          const left = own.leave(key)
+          if (left !== undefined) {
+            meter.charge(own.tellingUnits(key, DEPARTURE_BYTES))
+            tellOwn(session, left)
+          }
           session.reply({ verb: 'ok', id })
           return
+        }
         case 'unwatch':
           own.unwatch(key)
           session.reply({ verb: 'ok', id })
@@ -78,6 +85,13 @@ function whenComplete(presence: Presence, session: Session, next: () => void): v
   return andThen(presence.whenComplete(), () => {
     if (!session.isClosed) next()
   })
+}
+
+/** Before the answer: so a client that was answered knows of itself what the node knows [P-14.5]. */
+function tellOwn(session: Session, { told }: OwnChange): void {
+  if (told === undefined) return
+  session.replyEncoded(told)
+  session.meter.charge(told.length / MEMBER_BYTES_PER_UNIT)
 }
 
 /** The members are copied once, into the frame: they may be large. */

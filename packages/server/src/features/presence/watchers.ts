@@ -160,11 +160,11 @@ export class Watchers {
     const { group, pending, watcherCount } = watch
     const busyCount = this.#waitingCount
     this.#dequeue(key, watch)
-    const text = this.#differenceOf(key, pending)
+    const text = this.differenceOf(key, pending)
     const units = pending.size
     pending.clear()
     if (text === undefined) return units
-    this.#context.transport.multicast([group], `presence ${key}\n${text}`, false)
+    this.#context.transport.multicast([group], text, false)
     const sendingUnits = watcherCount * (FRAME_UNITS + text.length / BYTES_PER_UNIT)
     // All busy keys share the time, so that dear keys do not hold up the others.
     const waitMs = Math.min(MAX_WAIT_MS, (sendingUnits * busyCount) / UNITS_PER_MS)
@@ -179,8 +179,8 @@ export class Watchers {
     this.#waitingCount--
   }
 
-  /** `undefined` when nothing has changed in the end. */
-  #differenceOf(key: string, pending: ReadonlyMap<string, Member | undefined>): string | undefined {
+  /** The message of what has become of members since `pending`; `undefined` when nothing has changed in the end. */
+  differenceOf(key: string, pending: ReadonlyMap<string, Member | undefined>): string | undefined {
     const entered: string[] = []
     const updated: string[] = []
     const left: string[] = []
@@ -196,6 +196,6 @@ export class Watchers {
       ...(updated.length > 0 ? [`"update":[${updated.join()}]`] : []),
       ...(left.length > 0 ? [`"leave":[${left.join()}]`] : []),
     ]
-    return parts.length > 0 ? `{${parts.join()}}` : undefined
+    return parts.length > 0 ? `presence ${key}\n{${parts.join()}}` : undefined
   }
 }

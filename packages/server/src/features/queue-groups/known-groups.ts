@@ -56,7 +56,7 @@ export class QueueGroup {
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
 export const MAX_GROUPS = 65_536
 /** Numbers of groups without members that are kept; then all of them are forgotten. */
-const MAX_FORMER = 16_384
+const MAX_FORMER = 1_024
 
 export interface GroupChange extends TableChange {
   readonly node: string

@@ -96,6 +96,24 @@ describe('queue groups', () => {
     expect(taken.map(({ text }) => text)).toEqual(['1'])
   })
 
+  it('are known to nodes that start at once, and hear each other before those who serve', async () => {
+    const broker = hub.createBroker()
+    const a = await new GroupNode('a', broker).start()
+    nodes.push(a)
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    broker.lagMs = 100
+    const starting = ['b', 'c', 'd'].map((name) => new GroupNode(name, hub.createBroker()))
+    nodes.push(...starting)
+    await Promise.all(
+      starting.map(async (node) => {
+        await node.start()
+        await node.publish('jobs.x', node.name)
+      }),
+    )
+    expect(taken.map(({ text }) => text).sort()).toEqual(['b', 'c', 'd'])
+  })
+
   it('are known to a node whose broker answers late, or breaks, while it starts', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]
     const taken: Taken[] = []
@@ -154,7 +172,7 @@ describe('queue groups', () => {
     expect(taken).toHaveLength(20)
   })
 
-  it('give a message with an id to one member, however many groups get others, and when their member comes back', async () => {
+  it('know a message by its id, however many groups get others, and when their member comes back', async () => {
     // Symptom: a worker got a repeated message again. Cause: an id was remembered once per group, so 108 messages of 1,024
     // groups pushed out all others.
     const [a] = (await startNodes(1)) as [GroupNode]

@@ -1,5 +1,6 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logPaced } from '../../kernel/base/log-bug.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
@@ -146,9 +147,10 @@ export class QueueGroups {
   join(name: GroupName, member: GroupMember): MaybePromise<void> {
     this.assertSupported()
     const { byId } = this.known
-    this.ofClients.assertRoom(member.client, name, byId.has(groupIdOf(name)) ? undefined : byId.size)
+    const { client } = member
+    if (client !== undefined) this.ofClients.assertRoom(client, name, byId.has(groupIdOf(name)) ? 0 : byId.size)
     const group = this.known.obtain(name)
-    this.ofClients.add(member.client, name)
+    if (client !== undefined) this.ofClients.add(client, name)
     group.members.push(member)
     this.#memberCount++
     this.handOvers.joined(group, this.context.node)
@@ -166,7 +168,7 @@ export class QueueGroups {
     const index = group?.members.indexOf(member) ?? -1
     if (group === undefined || index < 0) return
     group.members.splice(index, 1)
-    this.ofClients.remove(member.client, name)
+    if (member.client !== undefined) this.ofClients.remove(member.client, name)
     this.#memberCount--
     this.#table.changed(group.id)
     this.known.prune(group)
@@ -221,7 +223,7 @@ export class QueueGroups {
   }
 
   report(err: unknown, text: string): void {
-    this.context.logger.warn({ err }, text)
+    logPaced(this.context.logger, 'warn', { err }, text)
   }
 
   stats(): QueueGroupStats {

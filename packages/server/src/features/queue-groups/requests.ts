@@ -9,7 +9,7 @@ import type { Reply, TakenRequest } from '../../kernel/publishing/requests.js'
 import type { Asked, GroupMember, GroupMessage, RequestTicket } from './group-message.js'
 import type { QueueGroup } from './known-groups.js'
 import type { QueueGroups } from './queue-groups.js'
-import { Shares } from './shares.js'
+import { hasRoom, shareOf } from './shares.js'
 import type { TaskMessageOf } from './task-message.js'
 
 /** Most requests of this node without a reply, and most that this node has to reply to. */
@@ -39,10 +39,9 @@ export class GroupRequests {
   readonly #waiting = new Map<number, Waiting>()
   readonly #served = new Map<string, Served>()
   readonly #byMember = new Map<GroupMember, Set<string>>()
-  /** Those of {@link #waiting} that sessions have asked. */
-  readonly #bySession = new Map<Author, Set<number>>()
-  readonly #waitingShares = new Shares(MAX_REQUESTS)
-  readonly #servedShares = new Shares(MAX_REQUESTS)
+  /** Those of {@link #waiting} and {@link #served} by the clients that have asked, or have to reply. */
+  readonly #waitingOf = new Map<string, Set<number>>()
+  readonly #servedOf = new Map<string, Set<string>>()
   #lastTicket = 0
 
   constructor(groups: QueueGroups) {
@@ -58,7 +57,7 @@ export class GroupRequests {
   }
 
   countOf(member: GroupMember): number {
-    return this.#byMember.get(member)?.size ?? 0
+    return sizeOf(this.#byMember, member)
   }
 
   /** See {@link Responders.ask}. */
@@ -70,10 +69,9 @@ export class GroupRequests {
     if (group === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
     if (asker.isClosed) throw refusalOf('E_DISCONNECTED')
     const client = isTrusted(asker) ? undefined : clientNameOf(asker)
-    if (!this.#waitingShares.hasRoom(client, this.#waiting.size)) {
-      const { maxOfClient } = this.#waitingShares
-      const whose = client === undefined ? '' : `; ${maxOfClient} of one user or address`
-      throw refusalOf('E_RATE_LIMIT', { detail: `at most ${MAX_REQUESTS} requests of a server may wait${whose}` })
+    if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#waitingOf, client), this.#waiting.size)) {
+      const detail = `at most ${MAX_REQUESTS} requests of a server may wait; ${shareOf(MAX_REQUESTS)} of one user or address`
+      throw refusalOf('E_RATE_LIMIT', { detail })
     }
     const asked: Asked = { number: handOvers.nextNumber(), withinMs }
     const { number } = asked
@@ -83,8 +81,7 @@ export class GroupRequests {
     )
     const waiting: Waiting = { asker, client, reply, deadline, node: undefined }
     this.#waiting.set(number, waiting)
-    this.#waitingShares.add(client)
-    if (asker.connection !== undefined) addTo(this.#bySession, asker, number)
+    addTo(this.#waitingOf, client, number)
     const taken = (node: string | undefined): TakenRequest => {
       if (node === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
       waiting.node = node
@@ -102,11 +99,12 @@ export class GroupRequests {
   /** Notes that a member of this node has to reply; `undefined` when its client, or this node, has too many of them. */
   ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket | undefined {
     const { deadlines } = this.#groups
-    if (!this.#servedShares.hasRoom(member.client, this.#served.size)) return undefined
+    const { client } = member
+    if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#servedOf, client), this.#served.size)) return undefined
     const id = `q${++this.#lastTicket}`
     const deadline = deadlines.set(deadlines.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
-    this.#servedShares.add(member.client)
+    addTo(this.#servedOf, client, id)
     addTo(this.#byMember, member, id)
     return { id, withinMs }
   }
@@ -137,9 +135,10 @@ export class GroupRequests {
     }
   }
 
-  /** The session of who asks has closed: nobody waits for its replies. */
+  /** The session of who asks has closed: nobody waits for its replies. Cost: O(requests of its client). */
   closed(asker: Author): void {
-    for (const number of [...(this.#bySession.get(asker) ?? [])]) {
+    for (const number of [...(this.#waitingOf.get(clientNameOf(asker)) ?? [])]) {
+      if (this.#waiting.get(number)?.asker !== asker) continue
       this.#groups.handOvers.cancel(number)
       this.#fail(number, 'E_DISCONNECTED', 'the requester is gone')
     }
@@ -178,8 +177,7 @@ export class GroupRequests {
     if (waiting === undefined) return undefined
     this.#waiting.delete(number)
     this.#groups.deadlines.clear(waiting.deadline)
-    this.#waitingShares.remove(waiting.client)
-    removeFrom(this.#bySession, waiting.asker, number)
+    removeFrom(this.#waitingOf, waiting.client, number)
     return waiting
   }
 
@@ -189,7 +187,7 @@ export class GroupRequests {
     if (served === undefined) return
     this.#served.delete(id)
     this.#groups.deadlines.clear(served.deadline)
-    this.#servedShares.remove(served.member.client)
+    removeFrom(this.#servedOf, served.member.client, id)
     removeFrom(this.#byMember, served.member, id)
   }
 }
@@ -200,14 +198,17 @@ export function errorReply(code: string, message: string): Reply {
   return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }
 }
 
-function addTo<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
-  sets.set(key, (sets.get(key) ?? new Set()).add(value))
+function sizeOf<K>(sets: ReadonlyMap<K, ReadonlySet<unknown>>, key: K | undefined): number {
+  return key === undefined ? 0 : (sets.get(key)?.size ?? 0)
 }
 
-function removeFrom<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
-  const values = sets.get(key)
-  values?.delete(value)
-  if (values?.size === 0) sets.delete(key)
+function addTo<K, V>(sets: Map<K, Set<V>>, key: K | undefined, value: V): void {
+  if (key !== undefined) sets.set(key, (sets.get(key) ?? new Set()).add(value))
+}
+
+function removeFrom<K, V>(sets: Map<K, Set<V>>, key: K | undefined, value: V): void {
+  const values = key === undefined ? undefined : sets.get(key)
+  if (key !== undefined && values?.delete(value) === true && values.size === 0) sets.delete(key)
 }
 
 /**

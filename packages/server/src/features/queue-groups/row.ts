@@ -1,3 +1,4 @@
+import { logBug } from '../../kernel/base/log-bug.js'
 import { LogPace } from '../../kernel/base/log-pace.js'
 import { clientNameOf } from '../../kernel/identity/actor.js'
 import type { Broker } from '../../kernel/ports/broker.js'
@@ -49,7 +50,7 @@ export const queueGroups = {
       },
       closed(session) {
         memberships.closed(session)
-        groups.requests.closed(session)
+        if (session.requestCount > 0) groups.requests.closed(session)
       },
       stop: () => groups.stop(),
       stats: () => groups.stats(),
@@ -102,7 +103,7 @@ async function joinLocally(groups: QueueGroups, name: GroupName, handler: LocalH
   const { logger, maxPayloadBytes } = groups.context
   const pace = new LogPace(REFUSED_LOG_INTERVAL_MS)
   const member = new LocalMember(groups, maxPayloadBytes, handler, (err, key, isOwn) => {
-    if (isOwn) return logger.error({ err, key, ...name }, 'a member of a queue group failed')
+    if (isOwn) return logBug(logger, { err, key, ...name }, 'a member of a queue group failed')
     const others = pace.take()
     if (others !== undefined) logger.debug({ err, key, ...name, others }, 'a message for a queue group is not JSON')
   })

@@ -3,39 +3,17 @@ const CLIENTS_PART = 7 / 8
 /** Part of it that one client may use. */
 const CLIENT_PART = 1 / 16
 
+/** How many one client may have where all have at most `max`. */
+export function shareOf(max: number): number {
+  return Math.floor(max * CLIENT_PART)
+}
+
 /**
- * Counts what clients have of something that all of a node share, so that none of them can have all of it. A client is a
- * user, or an address of anonymous clients; the process itself has no name.
+ * Whether there is room for one more.
+ * @param client `undefined`: it is for the process itself.
+ * @param ownCount What this client has.
+ * @param count What all have.
  */
-export class Shares {
-  readonly #max: number
-  readonly #byClient = new Map<string, number>()
-  readonly maxOfClient: number
-
-  /** @param max Most of all. */
-  constructor(max: number) {
-    this.#max = max
-    this.maxOfClient = Math.floor(max * CLIENT_PART)
-  }
-
-  countOf(client: string): number {
-    return this.#byClient.get(client) ?? 0
-  }
-
-  /** @param size What all have now. */
-  hasRoom(client: string | undefined, size: number): boolean {
-    if (client === undefined) return size < this.#max
-    return size < this.#max * CLIENTS_PART && this.countOf(client) < this.maxOfClient
-  }
-
-  add(client: string | undefined): void {
-    if (client !== undefined) this.#byClient.set(client, this.countOf(client) + 1)
-  }
-
-  remove(client: string | undefined): void {
-    if (client === undefined) return
-    const count = this.countOf(client) - 1
-    if (count > 0) this.#byClient.set(client, count)
-    else this.#byClient.delete(client)
-  }
+export function hasRoom(max: number, client: string | undefined, ownCount: number, count: number): boolean {
+  return client === undefined ? count < max : count < max * CLIENTS_PART && ownCount < shareOf(max)
 }

@@ -2,6 +2,7 @@ import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { encodeSseEvent } from '../../doors/sse/events.js'
 import { type Deferred, deferred } from '../../kernel/base/deferred.js'
 import { encodeWithTexts, JsonText } from '../../kernel/base/json-text.js'
+import { logBug } from '../../kernel/base/log-bug.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import type { Reader } from '../../kernel/ports/broker.js'
 import type { KeyRules } from '../../kernel/ports/key-rules.js'
@@ -242,7 +243,7 @@ export class StreamFeeds {
     ran.catch((err: unknown) => {
       this.#byKey.delete(key)
       if (!feed.isOpen) return feed.opened.reject(err)
-      logger.error({ err, key }, 'a stream can no longer be followed')
+      logBug(logger, { err, key }, 'a stream can no longer be followed')
       feed.end('E_INTERNAL')
     })
     return feed

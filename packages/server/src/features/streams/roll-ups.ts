@@ -1,6 +1,7 @@
 import { formatStreamPlace, type StreamStatus } from 'webmq-client/protocol'
 import { isObject } from '../../kernel/base/is-object.js'
 import { encodeWithTexts, membersOf } from '../../kernel/base/json-text.js'
+import { logBug } from '../../kernel/base/log-bug.js'
 import type { Logger } from '../../kernel/base/logger.js'
 import { parseJson, textOf } from '../../kernel/base/parse-json.js'
 import type { Position } from '../../kernel/ports/broker.js'
@@ -42,7 +43,7 @@ export class RollUps {
   /** Writes a roll-up if the stream has ended without one, or has grown by as much as the log has in one. Nobody waits for it. */
   update(stand: Stand, isWriter: boolean): void {
     this.#update(stand, isWriter).catch((err: unknown) => {
-      this.#context.logger.error({ err, key: stand.key }, 'a stream cannot be rolled up')
+      logBug(this.#context.logger, { err, key: stand.key }, 'a stream cannot be rolled up')
     })
   }
 

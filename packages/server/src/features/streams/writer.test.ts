@@ -178,6 +178,29 @@ describe('server.stream', () => {
     expect(await server.readStream('a')).toMatchObject({ status: 'end', result: 'result' })
   })
 
+  // Symptom: the example of the docs, which does not await its appends, ended its process once its stream was lost.
+  it('that nobody awaits ends no process when its stream is lost: the signal tells it', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    try {
+      const fake = await FakeServer.start({ history: ['#=1000'] })
+      fakes.push(fake)
+      const stream = await fake.server.stream('a')
+      const place = `${stream.id}:1:lost`
+      const lost = { key: 'a', payload: new Uint8Array(), isBinary: false, attributes: { stream: place } }
+      await fake.broker.publish(lost)
+      void stream.append('x')
+      await vi.waitFor(() => expect(stream.signal.reason).toMatchObject({ code: 'E_STREAM_ENDED' }))
+      void stream.append('y')
+      void stream.end()
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      expect(unhandled).not.toHaveBeenCalled()
+      await expect(stream.append('z')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    } finally {
+      process.off('unhandledRejection', unhandled)
+    }
+  })
+
   it('refuses a second writer, and tells one that fails', async () => {
     const server = await start()
     {

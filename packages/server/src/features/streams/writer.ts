@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
-import { assertShallow } from '../../kernel/base/json-excess.js'
-import { JsonText } from '../../kernel/base/json-text.js'
 import type { Position } from '../../kernel/ports/broker.js'
 import type { Author } from '../../kernel/publishing/author.js'
 import { maxLengthOf, type Piece, partsOf } from './pieces.js'
 import type { Streams } from './streams.js'
+import { failureOf, isEnded, isPassing, jsonOf } from './writer-answers.js'
 
 /** Writes a stream. What is appended while the broker has not answered goes into one message. */
 export interface StreamWriter extends AsyncDisposable {
@@ -53,7 +52,6 @@ const PAUSE_MS = 200
 const MAX_WAITING_BYTES = 4 * 1_048_576
 const WAITING_OVERHEAD_BYTES = 256
 const BEATS_PER_LEASE = 3
-const PASSING = new Set(['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'])
 
 /** Writes a stream from the process of a server. One message at a time: so the log has no holes. */
 export class ProcessWriter implements StreamWriter {
@@ -111,7 +109,7 @@ export class ProcessWriter implements StreamWriter {
   }
 
   append(piece: string | Uint8Array): Promise<void> {
-    if (this.#isOver) return Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    if (this.#isOver) return this.#late()
     const isBinary = piece instanceof Uint8Array
     if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary))
       return Promise.reject(new WebMQError('E_PAYLOAD_INVALID', { detail: 'a stream has either text or bytes' }))
@@ -119,18 +117,24 @@ export class ProcessWriter implements StreamWriter {
     if (this.#waitingBytes + piece.length > MAX_WAITING_BYTES)
       return Promise.reject(new WebMQError('E_QUEUE_FULL', { detail: `${MAX_WAITING_BYTES} bytes wait` }))
     this.#isBinary = isBinary
-    return new Promise((resolve, reject) => {
-      const parts = partsOf(piece, this.#context.maxPayloadBytes)
-      this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
-      parts.forEach((part, index) => {
-        this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
-      })
-      if (!this.#isPumping) void this.#pump()
-    })
+    return told(
+      new Promise((resolve, reject) => {
+        const parts = partsOf(piece, this.#context.maxPayloadBytes)
+        this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
+        parts.forEach((part, index) => {
+          this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
+        })
+        if (!this.#isPumping) void this.#pump()
+      }),
+    )
   }
 
-  async end(result?: unknown): Promise<void> {
-    await this.#finish('end', jsonOf(result))
+  end(result?: unknown): Promise<void> {
+    try {
+      return this.#finish('end', jsonOf(result))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   fail(error: unknown): Promise<void> {
@@ -166,14 +170,25 @@ export class ProcessWriter implements StreamWriter {
     if (!this.#isOver) await this.fail(undefined)
   }
 
-  async #finish(kind: WriteKind, payload: string): Promise<void> {
-    if (this.#isOver) throw new WebMQError('E_STREAM_ENDED', { detail: this.key })
+  #late(): Promise<void> {
+    const late = Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    return this.signal.aborted ? told(late) : late
+  }
+
+  #finish(kind: WriteKind, payload: string): Promise<void> {
+    return this.#isOver ? this.#late() : told(this.#finished(kind, payload))
+  }
+
+  async #finished(kind: WriteKind, payload: string): Promise<void> {
     this.#isOver = true
     while (this.#isPumping) await this.#last.catch(() => undefined)
     try {
       if (this.#half !== '') await this.#write('append', encodeJson(this.#half))
       this.#isEndSent = true
       await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
+    } catch (error) {
+      this.#abort.abort(error)
+      throw error
     } finally {
       this.#close()
     }
@@ -270,26 +285,8 @@ export function assertStop(request: unknown, id: string): void {
   if (stream !== id) throw new WebMQError('E_STREAM_ENDED')
 }
 
-/** Whether the same message may be accepted later. A start that comes too fast is refused at once. */
-function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
-  if (!(error instanceof WebMQError)) return false
-  return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
-}
-
-function isEnded(error: unknown): boolean {
-  return error instanceof WebMQError && error.code === 'E_STREAM_ENDED'
-}
-
-/** What readers get: nothing of an error that is none of the table. */
-function failureOf(error: unknown): string {
-  const isTold = error instanceof WebMQError
-  return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
-}
-
-/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
-function jsonOf(value: unknown): string {
-  if (value === undefined) return ''
-  const json = value instanceof JsonText ? value.text : encodeJson(value)
-  assertShallow(Buffer.from(json))
-  return json
+/** Whoever does not await it is told by the signal: a stream that is lost does not end the process of its writer. */
+function told(promise: Promise<void>): Promise<void> {
+  promise.catch(() => undefined)
+  return promise
 }

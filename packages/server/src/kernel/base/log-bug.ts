@@ -11,8 +11,18 @@ const paces = new WeakMap<object, Map<string, LogPace>>()
  * @param message One of a few constants.
  */
 export function logBug(logger: Pick<Logger, 'error'>, fields: object, message: string): void {
+  logPaced(logger, 'error', fields, message)
+}
+
+/** The same at another level, for what may be no bug. */
+export function logPaced<Level extends 'warn' | 'error'>(
+  logger: Pick<Logger, Level>,
+  level: Level,
+  fields: object,
+  message: string,
+): void {
   const others = paceOf(logger, message).take()
-  if (others !== undefined) logger.error({ ...fields, ...(others > 0 && { others }) }, message)
+  if (others !== undefined) logger[level]({ ...fields, ...(others > 0 && { others }) }, message)
 }
 
 function paceOf(logger: object, message: string): LogPace {

@@ -2,6 +2,7 @@ import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { isForThisMachineOnly } from '../../doors/options/access.js'
 import { createEventStreams } from '../../doors/sse/door.js'
 import { BrokerWatch } from '../../features/observing/health/broker-watch.js'
+import { logBug } from '../base/log-bug.js'
 import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -52,7 +53,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
     maxMessageBytes,
     verbs: { ...kernelVerbs, ...verbsOf(features) },
     hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
-    onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
+    onError: (err) => logBug(logger, { err }, 'messages that waited could not be handled'),
   })
   stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })
   const addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')

@@ -4,6 +4,7 @@ import { Nodes } from '../../features/nodes/index.js'
 import { FullWatch } from '../../features/observing/health/full-watch.js'
 import { Measurements } from '../../features/observing/measuring/measurements.js'
 import { Deadlines } from '../base/deadlines.js'
+import { logBug } from '../base/log-bug.js'
 import { andThen } from '../base/maybe-promise.js'
 import { PROCESS } from '../identity/actor.js'
 import { Router } from '../patterns/router.js'
@@ -57,7 +58,7 @@ function assembleHearing({ options, transport, logger, observer, tracer }: Serve
   const events = SSE_FORMAT
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, events, publishes, urgentKeys })
   stops.add({ name: 'delivery', stop: () => delivery.stop() })
-  const onError = (err: unknown) => logger.error({ err }, 'a deadline failed')
+  const onError = (err: unknown) => logBug(logger, { err }, 'a deadline failed')
   const deadlines = new Deadlines({ now: () => performance.now(), onError })
   stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
   const expiries = new Deadlines({ now: Date.now, onError })
@@ -167,7 +168,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     router,
     broker,
     maxPatternBytes: options.maxPatternBytes,
-    onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+    onError: (err) => logBug(logger, { err }, 'a pattern could not be unbound'),
   })
   const trusted = trustedLimits(options)
   const pendingByCaller: PendingByCaller = new Map()

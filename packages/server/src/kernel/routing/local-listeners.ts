@@ -1,5 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { logBug, logPaced } from '../base/log-bug.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import { parseJson, textOf } from '../base/parse-json.js'
@@ -185,7 +186,8 @@ export class LocalListeners {
   #enqueueCounted(listener: LocalListener, message: Pick<InboundMessage, 'key' | 'payload'>, call: () => void): void {
     const { key, payload } = message
     if (this.#enqueue(listener, payload.length, call)) return
-    if (this.droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+    this.droppedCount++
+    logPaced(this.#log, 'warn', { key }, 'local listeners do not keep up: messages dropped')
   }
 
   /** Its publisher has sent what a handler does not understand: no fault of the application. */
@@ -230,9 +232,9 @@ export class LocalListeners {
     if (onGap !== undefined) this.#call(() => onGap({ pattern, reason }), { pattern })
   }
 
-  /** A handler that fails is a bug of the application: it is logged, and other handlers go on. */
+  /** A handler that fails is a bug of the application, which clients may find: it is logged, and other handlers go on. */
   #call(handle: () => unknown, fields: object): void {
-    const report = (err: unknown) => this.#log.error({ err, ...fields }, 'a local listener failed')
+    const report = (err: unknown) => logBug(this.#log, { err, ...fields }, 'a local listener failed')
     try {
       const result = handle()
       if (result instanceof Promise) result.catch(report)

@@ -39,6 +39,9 @@ export class Requests {
     if (!/^https?:\/\//.test(options.url) || !URL.canParse(options.url)) {
       throw new WebMQError('E_OPTION_INVALID', { detail: 'url: not an http:// or https:// address' })
     }
+    if (/\/ws\/*$/.test(options.url)) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: 'url: leave out /ws, the path of WebSockets' })
+    }
     this.#options = options
     this.#base = options.url.replace(/\/+$/, '')
   }

@@ -1,5 +1,6 @@
 import { contains } from 'webmq-client/protocol'
 import { type Deadline, Deadlines } from '../../../kernel/base/deadlines.js'
+import { logPaced } from '../../../kernel/base/log-bug.js'
 import { LogPace } from '../../../kernel/base/log-pace.js'
 import type { Logger } from '../../../kernel/base/logger.js'
 import { type Nodes, SharedTable } from '../../nodes/index.js'
@@ -93,7 +94,7 @@ export class Occupancy {
     this.#says = new Says(2 * context.maxPatterns)
     this.#now = now
     this.#time = time
-    const onError = (err: unknown) => logger.warn({ err }, 'a deadline of occupancy failed')
+    const onError = (err: unknown) => logPaced(logger, 'warn', { err }, 'a deadline of occupancy failed')
     this.#deadlines = new Deadlines({ now: context.now ?? nodes.awakeMs, onError })
     const says = {
       ids: () => new Set([...this.#counts.keys(), ...this.#facts.keys()]),

@@ -168,7 +168,7 @@ export class Gateway implements TransportSink {
   }
 
   failed(error: Error): void {
-    this.#context.services.logger.error({ err: error }, 'the transport failed')
+    logBug(this.#context.services.logger, { err: error }, 'the transport failed')
   }
 
   /**
