@@ -227,6 +227,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'adapters/transports/response-body/sse.ts #taken': 'ends with each request',
   'adapters/transports/upgrade/pending.ts #waiting': 'handshakeTimeoutMs; they count as connections',
   'adapters/transports/ws/connection.ts queue': 'maxOutboxBytes',
+  'adapters/transports/ws/listener.ts #handshakes': 'those of #heads',
   'adapters/transports/ws/listener.ts #heads': 'open connections',
   'adapters/transports/ws/listener.ts #sockets': 'open connections',
   'adapters/transports/ws/reading.ts #read': 'open connections, of one turn',
