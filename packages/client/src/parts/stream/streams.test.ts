@@ -297,7 +297,7 @@ describe('a stream', () => {
     process.on('unhandledRejection', unhandled)
     void writer.append('more')
     void writer.end()
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await settle()
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
     expect(writer.signal.aborted).toBe(true)

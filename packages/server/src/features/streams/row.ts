@@ -1,4 +1,5 @@
 import { Deadlines } from '../../kernel/base/deadlines.js'
+import { logBug } from '../../kernel/base/log-bug.js'
 import type { StreamFollower } from '../../kernel/session/gateway/event-streams.js'
 import type { Feature } from '../feature.js'
 import type { Nodes } from '../nodes/index.js'
@@ -29,7 +30,7 @@ export const streams = {
     // What its writers sent while this node stood still has not been read: it ends none of their streams.
     const deadlines = new Deadlines({
       now: nodes.awakeMs,
-      onError: (err) => logger.error({ err }, 'a deadline of a stream failed'),
+      onError: (err) => logBug(logger, { err }, 'a deadline of a stream failed'),
     })
     const streams = new Streams({ ...context, deadlines })
     const sharedStreams = new SharedStreams({ ...context, streams })
