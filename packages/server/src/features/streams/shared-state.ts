@@ -117,13 +117,8 @@ export function sharedAfter(
   }
 }
 
-/** Most bytes of a `Stream-Seq` as a mark has it, see {@link seqBytesOf}: a place of at most 255 bytes goes with each message. */
+/** Most bytes of a `Stream-Seq` as {@link formatMark} encodes it: a place of at most 255 bytes goes with each message. */
 export const MAX_SEQ_BYTES = 128
-
-/** Most special characters take three bytes of a mark, and those beyond ASCII six. */
-export function seqBytesOf(streamSeq: string): number {
-  return encodeURIComponent(streamSeq).length
-}
 
 /** Encodes a mark: fields with commas between. */
 export function formatMark({ token, atMs, producer, streamSeq }: Mark): string {

@@ -106,24 +106,19 @@ export class SharedStreams {
    * Somebody reads a stream with a time to live: the node notes it in the log, one read of a key at a time. Nobody waits for it:
    * while the broker is away reads are not noted, and the next one that is due tries again.
    */
-  touch(key: string, fold: StreamFold): void {
+  touch(key: string, { stream = '', sequence }: StreamFold): void {
     if (this.#touching.has(key)) return
     this.#touching.add(key)
-    this.#touch(key, fold).catch((err: unknown) => {
-      const others = this.#pace.take()
-      if (others === undefined) return
-      this.#context.logger.warn({ err, key, others }, 'reads of streams with a time to live are not noted')
-    })
-  }
-
-  async #touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
-    const { publisher, author } = this.#context
+    const { publisher, author, logger } = this.#context
     const { place } = placeOf({ stream, sequence, kind: 'beat' }, { atMs: Date.now() })
-    try {
-      await publisher.publish(author, { key, payload: NOTHING, place }, false)
-    } finally {
-      this.#touching.delete(key)
+    const note = async () => await publisher.publish(author, { key, payload: NOTHING, place }, false)
+    const failed = (err: unknown) => {
+      const others = this.#pace.take()
+      if (others !== undefined) logger.warn({ err, key, others }, 'reads of streams with a time to live are not noted')
     }
+    note()
+      .catch(failed)
+      .finally(() => this.#touching.delete(key))
   }
 
   /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { RequestRefusal } from '../../../doors/http/api/read-call.js'
 import type { StreamConfig } from '../shared-config.js'
-import { MAX_SEQ_BYTES, type Producer, seqBytesOf } from '../shared-state.js'
+import { MAX_SEQ_BYTES, type Producer } from '../shared-state.js'
 import { headerOf } from './call.js'
 import { essenceOf } from './view.js'
 
@@ -72,7 +72,7 @@ export function appendHeadOf(request: IncomingMessage): AppendHead {
   if (given.length > 0 && (given.length < 3 || id === ''))
     throw invalid('Producer-Id, Producer-Epoch and Producer-Seq go together')
   const streamSeq = headerOf(request, 'stream-seq', MAX_SEQ_CHARS)
-  if (streamSeq !== undefined && seqBytesOf(streamSeq) > MAX_SEQ_BYTES)
+  if (streamSeq !== undefined && encodeURIComponent(streamSeq).length > MAX_SEQ_BYTES)
     throw invalid(`Stream-Seq takes more than ${MAX_SEQ_BYTES} bytes when it is percent-encoded`)
   return {
     contentType: headerOf(request, 'content-type', MAX_TYPE_CHARS),
