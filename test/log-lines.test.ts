@@ -36,6 +36,7 @@ const BOUNDED: Readonly<Record<string, readonly [number, string]>> = {
   'server/src/features/presence/occupancy/occupancy.ts': [1, 'LogPace'],
   'server/src/features/queue-groups/queue-groups.ts': [1, 'LogPace'],
   'server/src/features/streams/roll-ups.ts': [1, 'once'],
+  'server/src/features/streams/shared-streams.ts': [1, 'LogPace'],
   'server/src/features/streams/streams.ts': [1, 'once'],
   'server/src/kernel/base/log-bug.ts': [1, 'LogPace for each message'],
   'server/src/kernel/identity/jwks.ts': [1, 'a fetch of keys: one in five seconds'],

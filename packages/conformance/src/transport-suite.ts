@@ -5,6 +5,7 @@ import { closingTests } from './transport/closing-tests.js'
 import { compressionTests } from './transport/compression-tests.js'
 import type { CreateTransport } from './transport/harness.js'
 import { httpTests } from './transport/http-tests.js'
+import { laterUpgradeTests } from './transport/later-upgrade-tests.js'
 import { lifecycleTests } from './transport/lifecycle-tests.js'
 import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
@@ -12,6 +13,7 @@ import { multicastTests } from './transport/multicast-tests.js'
 import { overflowTests } from './transport/overflow-tests.js'
 import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
 import { readingTests } from './transport/reading-tests.js'
+import { slowPeerTests } from './transport/slow-peer-tests.js'
 import { sseTests } from './transport/sse-tests.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportExpectations } from './transport/traits.js'
@@ -39,8 +41,10 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     answerTests(create, expected.capabilities)
     closingTests(create, traits)
     limitTests(create, traits)
+    slowPeerTests(create)
     readingTests(create, expected.capabilities)
     httpTests(create, traits)
+    laterUpgradeTests(create, true)
     lifecycleTests(create)
     if (expected.capabilities.sse) sseTests(create)
     capabilityTests(create, expected.capabilities)

@@ -147,6 +147,40 @@ it.each([
   },
 )
 
+// Symptom: behind ingress-nginx, clients gave up with E_HANDSHAKE_INVALID. Cause: the first request of a connection alone could be an
+// upgrade, and every later one got 426.
+it.each([
+  ['nginx', 'native'],
+  ['nginx', 'ws'],
+  ['nginx', 'uws'],
+  ['haproxy', 'native'],
+  ['haproxy', 'ws'],
+] as const)(
+  'behind %s that keeps connections, WebSockets open over those that have served requests (%s)',
+  async (program, transport) => {
+    const { logger } = recordingLogger()
+    const server = createServer({ port: 0, logger, ...TRUSTING, transport, insecure: true })
+    const { port } = await server.start()
+    onTestFinished(() => server.stop({ drainMs: 0 }))
+    await using balancer = await startLoadBalancer({ ports: [port], program, sharesConnections: true })
+    await expect.poll(async () => (await fetch(`${balancer.url}/health`)).status).toBe(200)
+    for (let round = 1; round <= 5; round++) {
+      const probes = await Promise.all(Array.from({ length: 8 }, () => fetch(`${balancer.url}/health`)))
+      await Promise.all(probes.map((probe) => probe.text()))
+      const kept = server.stats().http.connectionCount
+      const isCounted = program === 'nginx' && transport !== 'uws'
+      if (isCounted) expect(kept).toBeGreaterThan(0)
+      const socket = new WebSocket(`ws://127.0.0.1:${balancer.port}/ws`, ['webmq.v1'])
+      onTestFinished(() => socket.terminate())
+      const [welcome] = await once(socket, 'message')
+      expect(String(welcome)).toMatch(/^welcome/)
+      // It came over one of them.
+      if (isCounted) expect(server.stats().http.connectionCount).toBe(kept - 1)
+      expect(server.stats().connectionCount).toBe(round)
+    }
+  },
+)
+
 it('does not start with --proxy-protocol and a transport that does not read it', async () => {
   const { logger } = recordingLogger()
   const server = createServer({ port: 0, logger, ...TRUSTING, transport: 'ws', proxyProtocol: true })

@@ -1,7 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { freePort, makeCertificate } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { createServer } from '../src/index.js'
 
@@ -53,3 +58,41 @@ it.skipIf(process.platform === 'win32')(
     expect(exitCode).toBe(1)
   },
 )
+
+// Symptom: with 1,024 descriptors, 1,024 connections that sent nothing shut everybody out of a server with TLS, without a log line.
+// Cause: only those whose TLS handshake was complete gave way to newcomers.
+it.skipIf(process.platform === 'win32').each([
+  ['without TLS', false],
+  ['over TLS', true],
+] as const)('connections that send nothing give way to newcomers (ws, %s)', async (_how, isEncrypted) => {
+  const folder = mkdtempSync(join(tmpdir(), 'webmq-full-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { cert, key } = await makeCertificate({ names: ['127.0.0.1'] })
+  for (const [name, pem] of Object.entries({ cert, key })) writeFileSync(join(folder, name), pem, { mode: 0o600 })
+  const port = await freePort()
+  const tls = isEncrypted ? ['--tls-cert', join(folder, 'cert'), '--tls-key', join(folder, 'key')] : []
+  const args = ['--transport', 'ws', '--port', `${port}`, ...tls]
+  // Room for 144 connections, half of them before their request.
+  const child = spawn('sh', ['-c', `ulimit -n 400; exec "$0" "$@"`, process.execPath, BIN, ...args], {
+    stdio: 'ignore',
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const join101 = async () => {
+    const socket = new WebSocket(`${isEncrypted ? 'wss' : 'ws'}://127.0.0.1:${port}/ws`, { ca: cert })
+    onTestFinished(() => socket.on('error', () => undefined).terminate())
+    await once(socket, 'open', { signal: AbortSignal.timeout(2_000) })
+    return socket
+  }
+  const first = await vi.waitFor(join101, 20_000)
+  let closedCount = 0
+  const idle: Socket[] = []
+  onTestFinished(() => idle.forEach((socket) => void socket.destroy()))
+  for (let index = 0; index < 500; index++) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    idle.push(socket.once('close', () => closedCount++))
+  }
+  await vi.waitFor(() => expect(closedCount).toBeGreaterThanOrEqual(500 - 72), 4_000)
+  await join101()
+  await join101()
+  expect(first.readyState).toBe(WebSocket.OPEN)
+})

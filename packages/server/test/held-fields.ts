@@ -108,7 +108,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/nodes/shared-table.ts #pending': '10,000; on a node without others too',
   'features/nodes/shared-table.ts #silent': '1,024 nodes',
   'features/nodes/shared-table.ts #unheard': '1,024 nodes',
-  'features/observing/audit/log.ts #counts': '10,000 sources of a second',
+  'features/observing/audit/log.ts #counts': '10,000 sources of the last seconds',
   'features/observing/health/state-log.ts #lasting': 'the rows of NODE_STATES',
   'kernel/ports/key-rules.ts #byKey': '10,000',
   'kernel/patterns/match-cache.ts #old': 'half of MatchCache, in keys and in groups',
@@ -128,7 +128,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/presence/connection.ts #watched': 'presenceMaxKeysPerConnection',
   'features/presence/local-members.ts #byAddress':
     'presenceMaxMembers and presenceMaxBytes; presenceLingerMs after a connection',
-  'features/presence/local-members.ts #countByUser': 'those who have members',
+  'features/presence/local-members.ts #owners': 'those who have members',
   'features/presence/members.ts #byKey':
     'presenceMaxMembers and presenceMaxBytes, twice that of other nodes, and once more as the answer',
   'features/presence/members.ts #byNode': 'the same members',
@@ -227,6 +227,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'adapters/transports/response-body/sse.ts #taken': 'ends with each request',
   'adapters/transports/upgrade/pending.ts #waiting': 'handshakeTimeoutMs; they count as connections',
   'adapters/transports/ws/connection.ts queue': 'maxOutboxBytes',
+  'adapters/transports/ws/listener.ts #handshakes': 'those of #heads',
   'adapters/transports/ws/listener.ts #heads': 'open connections',
   'adapters/transports/ws/listener.ts #sockets': 'open connections',
   'adapters/transports/ws/reading.ts #read': 'open connections, of one turn',

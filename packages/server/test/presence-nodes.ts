@@ -16,6 +16,9 @@ const LIMITS: PresenceLimits = {
   presenceMaxBytes: 268_435_456,
 }
 
+/** @param address Without one, as behind a proxy. */
+export const clientOf = (userId?: string, address = '') => ({ userId, address })
+
 export const TTL_MS = 15_000
 export const LINGER_MS = 5_000
 

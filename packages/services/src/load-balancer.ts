@@ -37,6 +37,8 @@ export interface LoadBalancerOptions {
   readonly checkPath?: string
   /** HAProxy tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
   readonly proxyProtocol?: boolean
+  /** Keeps connections to the nodes, and sends requests of any client through each; default false. */
+  readonly sharesConnections?: boolean
 }
 
 const HOST = '127.0.0.1'
@@ -101,7 +103,7 @@ function placesOf({ ports, sockets = [] }: LoadBalancerOptions, scheme: string):
 /** Like `deploy/haproxy.cfg`, except for its container names and the times of checks. */
 function haproxyConfig(port: number, options: LoadBalancerOptions): string {
   const { maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
-  const { checkTimeoutMs = CHECK_TIMEOUT_MS, checkPath = '/ready' } = options
+  const { checkTimeoutMs = CHECK_TIMEOUT_MS, checkPath = '/ready', sharesConnections = false } = options
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
 
@@ -124,6 +126,7 @@ frontend public
 
 backend nodes
   balance leastconn
+  http-reuse ${sharesConnections ? 'always' : 'safe'}
   option httpchk GET ${checkPath}
   http-check expect error-status L7OKC status 200
   default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1 on-marked-down shutdown-sessions${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
@@ -135,7 +138,7 @@ ${placesOf(options, 'unix@')
 
 /** Like `deploy/nginx.conf`, except for the names of its nodes and where it writes. */
 function nginxConfig(port: number, options: LoadBalancerOptions): string {
-  const { maxConnections = MAX_CONNECTIONS } = options
+  const { maxConnections = MAX_CONNECTIONS, sharesConnections = false } = options
   return `daemon off;
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 pid nginx.pid;
@@ -148,13 +151,14 @@ http {
   proxy_temp_path proxy;
   map $http_upgrade $connection_upgrade {
     default upgrade;
-    '' close;
+    '' ${sharesConnections ? "''" : 'close'};
   }
   upstream nodes {
     least_conn;
 ${placesOf(options, 'unix:')
   .map((place) => `    server ${place} max_fails=0;`)
   .join('\n')}
+${sharesConnections ? '    keepalive 8;' : ''}
   }
   server {
     listen ${HOST}:${port};

@@ -11,6 +11,8 @@ export interface UwsEvents {
   open(connection: UwsConnection): void
   /** The client sent a message, a ping or a pong. */
   alive(connection: UwsConnection): void
+  /** uWebSockets.js has sent a pong. */
+  answered(connection: UwsConnection): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void
   /** A part of the waiting output was written. */
@@ -68,7 +70,11 @@ export function uwsBehavior(
       events.alive(connection)
       events.message(connection, new Uint8Array(message), isBinary)
     },
-    ping: (socket) => events.alive(socket.getUserData().connection),
+    ping: (socket) => {
+      const { connection } = socket.getUserData()
+      events.alive(connection)
+      events.answered(connection)
+    },
     pong: (socket) => events.alive(socket.getUserData().connection),
     drain: (socket) => events.drained(socket.getUserData().connection),
     close: (socket, code, reason) => {

@@ -34,6 +34,7 @@ import { UwsWebSockets } from './websockets.js'
  *   counts from the complete head.
  * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the
  *   client has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`. So `stop` waits for nobody.
+ * - A peer that reads slowly has `pingTimeoutMs` for what the kernel has taken, some megabytes: only before that is its progress seen.
  * - A partly sent message has no time limit: `messageTimeoutMs` is ignored.
  * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close
  *   frame. The client sees 1006, the sink the proper code.
@@ -179,8 +180,9 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
       upgrade: (head, response, context) => this.#upgrades.receive(head, { head, response, context }),
       open: (connection) => this.#websockets.opened(connection),
       alive: (connection) => this.#websockets.keepalive.alive(connection),
+      answered: (connection) => this.#websockets.outbox.checkWritten(connection),
       message: (connection, data, isBinary) => this.#websockets.received(connection, data, isBinary),
-      drained: (connection) => this.#websockets.outbox.drained(connection),
+      drained: (connection) => this.#websockets.drained(connection),
       closed: (connection, code, reason) => this.#websockets.closed(connection, code, reason),
     })
     const route = (app: UwsApp) =>

@@ -88,6 +88,12 @@ export class UwsWebSockets {
     else this.#calls()?.message(connection.id, data, isBinary)
   }
 
+  /** A part of the waiting output was written. */
+  drained(connection: UwsConnection): void {
+    this.keepalive.restart(connection)
+    this.outbox.drained(connection)
+  }
+
   close(connection: UwsConnection, code: number, reason: string): void {
     this.outbox.release(connection)
     // Absent when the flush just closed the connection as a slow consumer.

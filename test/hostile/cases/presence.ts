@@ -75,6 +75,20 @@ export const presenceCases: readonly AttackCase[] = [
       }),
   },
   {
+    name: 'presence-linger',
+    does: 'enters 128 keys, is cut, and comes back to enter 128 others, again and again',
+    fills: ['presence'],
+    attack: async (client) => {
+      let place = 0
+      await client.repeat(async () => {
+        const connection = await client.open()
+        for (let count = 0; count < ENTERED_KEYS; count++, place++)
+          await client.send(connection, `presence e evil.l${client.index}.${place} op=enter member=m`)
+        connection.destroy()
+      })
+    },
+  },
+  {
     name: 'presence-huge-data',
     does: 'enters with data of 250 kB, which are refused',
     fills: ['inbox', 'message'],

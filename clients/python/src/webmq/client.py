@@ -126,7 +126,8 @@ class Client:
         """Publishes a message, and waits until the broker has it.
 
         Without a connection it waits for one. After a lost one it is sent again with the same id, so that it is
-        delivered once; when the server may have forgotten its id, it ends with `E_TIMEOUT`. `bytes` are sent as they are, all else as JSON.
+        delivered once; when the server may have forgotten its id, it ends with `E_TIMEOUT`. `bytes` are sent as they
+        are, all else as JSON.
 
         Raises:
             WebMQError: `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_QUEUE_FULL`, and what the server refuses with.

@@ -140,6 +140,23 @@ export function overflowTests(
     )
 
     itWhere(expected.overflow)(
+      'a group that a member has left: its notice is told, and not that of the next group with its number',
+      { timeout: 60_000 },
+      async () => {
+        const all = await start()
+        const { transport, reader, witness } = all
+        for (const { connection } of [reader, witness]) transport.join(connection, OLDEST)
+        await flood(all, OLDEST)
+        for (const { connection } of [reader, witness]) transport.leave(connection, OLDEST)
+        transport.setOverflow(OLDEST, undefined)
+        transport.setOverflow(OLDEST, { policy: 'drop-oldest', notice: 'gap of others' })
+        transport.send(reader.connection, 'own', false)
+        const texts = await readAll(reader.client, 'own')
+        expectNoticesInPlace(texts.slice(0, -1), 'gap oldest')
+      },
+    )
+
+    itWhere(expected.overflow)(
       'leaves out no message that reaches a member through another group too',
       {
         timeout: 60_000,

@@ -120,6 +120,13 @@ export class RawClient {
     })
   }
 
+  /** Sends a request after another one: its response is the next. */
+  writeNext(bytes: string): void {
+    this.#head = undefined
+    this.#bytes = Buffer.alloc(0)
+    this.write(bytes)
+  }
+
   /** Waits for the server to end the connection. */
   async ended(timeoutMs?: number): Promise<void> {
     await eventually(() => {

@@ -28,6 +28,11 @@ export interface TransportTraits {
   readonly alpn: boolean
   /** Finds the certificate of a server name in any case (RFC 4343); else only in lower case, as browsers send it. */
   readonly ignoresServerNameCase: boolean
+  /**
+   * Over TLS, opens a WebSocket on a connection that has carried other requests; else it answers 503, after which clients come by
+   * another connection.
+   */
+  readonly takesLaterUpgradesOverTls: boolean
 }
 
 /** The capabilities that a transport must report, and how closely it follows the port. */
@@ -57,4 +62,5 @@ export const STRICT_TRAITS: TransportTraits = {
   namesServerWindow: true,
   alpn: true,
   ignoresServerNameCase: true,
+  takesLaterUpgradesOverTls: true,
 }

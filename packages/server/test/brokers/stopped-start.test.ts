@@ -69,7 +69,7 @@ describe.each(firstAndInTurn(['mesh', 'memory', 'redis', 'nats', 'rabbitmq'] as 
     console.log(`${kind}: ${moments} moments, stopped at ${results.length}, every ${stride}: ${hows.join(' ')}`)
     expect(results.filter(({ left }) => left.length > 0)).toEqual([])
     expect(hows.filter((how) => how !== 'started' && how !== 'E_NOT_RUNNING')).toEqual([])
-    expect(hows.filter((how) => how === 'E_NOT_RUNNING').length).toBeGreaterThan(MOMENT_COUNT / 4)
+    expect(hows.filter((how) => how === 'E_NOT_RUNNING').length).toBeGreaterThan(results.length / 2)
     // The threads of the library that loads files come when they are needed.
     expect(threads).toBeLessThanOrEqual(4)
     if (witness !== undefined) await expect.poll(() => witness.stats().cluster.peerCount, { timeout: 3_000 }).toBe(0)

@@ -7,4 +7,5 @@ transportSuite('native, all by its threads', (options) => createNativeTransport(
   capabilities,
   makeCertificate,
   repeatsOverTls: false,
+  traits: { takesLaterUpgradesOverTls: false },
 })

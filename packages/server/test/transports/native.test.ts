@@ -15,7 +15,11 @@ interface ExpressApp extends RequestListener {
   get(path: string, handler: (request: unknown, response: { send(body: string): void }) => void): void
 }
 
-transportSuite('native', createNativeTransport, { capabilities, makeCertificate })
+transportSuite('native', createNativeTransport, {
+  capabilities,
+  makeCertificate,
+  traits: { takesLaterUpgradesOverTls: false },
+})
 
 describe('native transport inside a framework', () => {
   /** Mounts the transport in a server, and holds that both answer on its one port. */

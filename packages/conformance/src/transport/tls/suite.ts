@@ -2,12 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TlsCertificate } from 'webmq-server/ports'
 import { closingTests } from '../closing-tests.js'
 import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
+import { laterUpgradeTests } from '../later-upgrade-tests.js'
 import { messageTests } from '../message-tests.js'
 import { multicastTests } from '../multicast-tests.js'
 import { overflowTests } from '../overflow-tests.js'
 import { proxyProtocolTests } from '../proxy-protocol-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
+import { slowPeerTests } from '../slow-peer-tests.js'
 import { sseTests } from '../sse-tests.js'
 import type { TransportExpectations, TransportTraits } from '../traits.js'
 import { unixSocketTests } from '../unix-socket-tests.js'
@@ -45,6 +47,7 @@ export function tlsTests(
     handshakeTests(create, makeCertificate, () => folder, traits)
     reloadTests(secure, () => folder, expected)
     trafficTests(secure, expected, traits)
+    laterUpgradeTests(secure, traits.takesLaterUpgradesOverTls)
     disturbanceTests(secure, traits)
     if (!repeatsOverTls) return
     if (expected.proxyProtocol) proxyProtocolTests(secure, true)
@@ -54,6 +57,7 @@ export function tlsTests(
     multicastTests(secure)
     overflowTests(secure, expected, { isShort: true })
     closingTests(secure, traits)
+    slowPeerTests(secure)
     readingTests(secure, expected)
     if (expected.sse) sseTests(secure)
   })

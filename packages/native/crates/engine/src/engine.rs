@@ -57,10 +57,10 @@ impl Engine {
             return Err(EngineError::OptionInvalid("threads must be between 1 and 64".to_owned()));
         }
         let tls = options.tls.take().map(|certificates| TlsConfig::new(&certificates)).transpose()?;
-        options.limit_connections();
+        let max_newcomers = options.limit_connections();
         let handles = (0..options.shards).map(|_| ShardHandle::new()).collect::<Result<Vec<_>, _>>()?;
         let count = handles.len();
-        let shared = Arc::new(Shared::new(options, tls, handles, Waker::new(wake)));
+        let shared = Arc::new(Shared::new(options, max_newcomers, tls, handles, Waker::new(wake)));
         let engine = Self {
             shared,
             cells: (0..count).map(|_| Arc::default()).collect(),

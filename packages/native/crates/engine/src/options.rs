@@ -3,6 +3,7 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 
 use crate::proxy_protocol::Network;
+use crate::shared::MAX_NEWCOMERS;
 use crate::tls::CertificatePem;
 
 /// Descriptors that are left to Node when the limit of connections is the system's.
@@ -76,17 +77,35 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Brings `max_connections` down to what the limit of open files allows.
-    pub(crate) fn limit_connections(&mut self) {
-        let descriptors = descriptor_limit();
-        let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
-        self.max_connections = match self.max_connections {
-            0 => most,
-            wanted => wanted.min(most),
-        };
+    /// Brings `max_connections` down to what the limit of open files allows. Returns how many newcomers there may be beyond it.
+    pub(crate) fn limit_connections(&mut self) -> usize {
+        let max_newcomers;
+        (self.max_connections, max_newcomers) = share_out(descriptor_limit(), self.max_connections);
+        max_newcomers
     }
+}
+
+/// The most connections and newcomers. Node has at least as many descriptors as newcomers, who could otherwise take them all.
+fn share_out(descriptors: usize, wanted: usize) -> (usize, usize) {
+    let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
+    let max_connections = if wanted == 0 { most } else { wanted.min(most) };
+    (max_connections, MAX_NEWCOMERS.min(descriptors.saturating_sub(max_connections) / 2))
 }
 
 fn descriptor_limit() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newcomers_leave_descriptors_to_node() {
+        assert_eq!(share_out(80, 0), (16, 32));
+        assert_eq!(share_out(1_024, 0), (960, 32));
+        assert_eq!(share_out(4_096, 5_000), (3_840, 128));
+        assert_eq!(share_out(4_096, 1_000), (1_000, MAX_NEWCOMERS));
+        assert_eq!(share_out(usize::MAX, 50_000), (50_000, MAX_NEWCOMERS));
+    }
 }

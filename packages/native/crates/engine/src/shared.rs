@@ -14,7 +14,8 @@ use crate::stats::SharedStats;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::tls::TlsConfig;
 
-/// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
+/// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node. Fewer where the system
+/// gives few descriptors.
 pub(crate) const MAX_NEWCOMERS: usize = 256;
 
 /// What the other threads see of one shard.
@@ -49,6 +50,8 @@ impl ShardHandle {
 /// What all threads of an engine share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// At most [`MAX_NEWCOMERS`].
+    pub(crate) max_newcomers: usize,
     /// Of the listening socket.
     pub(crate) tls: Option<TlsConfig>,
     pub(crate) shards: Vec<ShardHandle>,
@@ -65,8 +68,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, tls: Option<TlsConfig>, shards: Vec<ShardHandle>, waker: Waker) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        max_newcomers: usize,
+        tls: Option<TlsConfig>,
+        shards: Vec<ShardHandle>,
+        waker: Waker,
+    ) -> Self {
         Self {
+            max_newcomers,
             backpressure: Backpressure::new(options.max_outbox_bytes),
             options,
             tls,
@@ -106,7 +116,7 @@ impl Shared {
                 best = (load, shard);
             }
         }
-        if total >= self.options.max_connections + MAX_NEWCOMERS {
+        if total >= self.options.max_connections + self.max_newcomers {
             return None;
         }
         self.shards[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);

@@ -1,15 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { GroupId } from '../../kernel/ports/transport.js'
 import type { Droppable } from './backlog.js'
 import { Backlog } from './backlog.js'
 
-const [TOLD, OLDEST] = [1 as GroupId, 2 as GroupId]
 const KINDS = {
   kept: () => undefined,
   latest: (topic: number): Droppable => ({ topic, policy: 'latest', told: [] }),
-  told: (topic: number): Droppable => ({ topic, policy: 'latest', told: [{ group: TOLD, notice: 'told' }] }),
-  oldest: (topic: number): Droppable => ({ topic, policy: 'drop-oldest', told: [{ group: OLDEST, notice: 'oldest' }] }),
+  told: (topic: number): Droppable => ({ topic, policy: 'latest', told: ['told'] }),
+  oldest: (topic: number): Droppable => ({ topic, policy: 'drop-oldest', told: ['oldest'] }),
 } as const
 
 const message = fc.record({
@@ -45,7 +43,9 @@ describe('Backlog', () => {
         }
         const expected = messages.flatMap((_, index) => (isKept(index) && !dropped.has(index) ? [index] : []))
         expect(came.filter((one) => typeof one === 'number')).toEqual(expected)
-        expect(backlog.byteLength).toBe(expected.reduce((sum, index) => sum + (messages[index]?.byteLength ?? 0), 0))
+        const notices = ['told', 'oldest'].filter((notice) => messages.some(({ kind }) => kind === notice))
+        const byteLength = expected.reduce((sum, index) => sum + (messages[index]?.byteLength ?? 0), 0)
+        expect(backlog.byteLength).toBe(byteLength + notices.join('').length)
         expect(leftOut.conflatedCount + leftOut.droppedCount).toBe(messages.length - expected.length)
         for (const [notice, kind] of [
           ['told', 'told'],
@@ -62,5 +62,15 @@ describe('Backlog', () => {
         }
       }),
     )
+  })
+
+  // Symptom: a gap was not told. Cause: gaps were told apart by the number of their group, which another pattern had got since.
+  it('tells the gap of each pattern, whose groups had one number', () => {
+    const backlog = new Backlog<string>(400, { conflatedCount: 0, droppedCount: 0 })
+    for (const told of ['one', 'other'])
+      for (let number = 0; number < 200; number++) {
+        backlog.push(`${number}`, 100, { topic: number, policy: 'drop-oldest', told: [told] })
+      }
+    expect([...backlog.frames((text) => text)]).toEqual(['one', 'other', '199'])
   })
 })

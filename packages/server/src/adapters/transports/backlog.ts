@@ -1,4 +1,4 @@
-import type { GroupId, GroupOverflow } from '../../kernel/ports/transport.js'
+import type { GroupOverflow } from '../../kernel/ports/transport.js'
 
 /** Waiting bytes from which on a member whose socket is full lags: less leaves in one write anyway. */
 export const LAG_BYTES = 16 * 1024
@@ -11,8 +11,8 @@ const MIN_LEFT_OUT = 64
 export interface Droppable {
   readonly topic: number
   readonly policy: GroupOverflow['policy']
-  /** Groups to tell, and what. */
-  readonly told: readonly { readonly group: GroupId; readonly notice: string }[]
+  /** What its groups are told: the text of their time, as their numbers are reused. */
+  readonly told: readonly string[]
 }
 
 interface Entry<Frame> {
@@ -42,6 +42,8 @@ export class Backlog<Frame> {
   #oldestIndex = 0
   #oldestBytes = 0
   #leftOutCount = 0
+  readonly #notices = new Set<string>()
+  /** With one of each notice. */
   byteLength = 0
 
   /** @param leftOut Counts what is left out. */
@@ -56,6 +58,7 @@ export class Backlog<Frame> {
     this.#entries.push(entry)
     this.byteLength += byteLength
     if (droppable === undefined) return
+    for (const text of droppable.told) this.#count(text)
     if (droppable.policy === 'latest') this.#replace(entry, droppable.topic)
     else this.#dropOldest(entry)
     if (2 * this.#leftOutCount > this.#entries.length + MIN_LEFT_OUT) this.#compact()
@@ -63,18 +66,24 @@ export class Backlog<Frame> {
 
   /** All messages in their order, with what groups are told of those that are left out. */
   *frames(notice: (text: string) => Frame): Generator<Frame> {
-    const open = new Set<GroupId>()
+    const open = new Set<string>()
     for (const { frame, droppable } of this.#entries) {
       if (frame === undefined) {
-        for (const { group, notice: text } of droppable?.told ?? []) {
-          if (!open.has(group)) yield notice(text)
-          open.add(group)
+        for (const text of droppable?.told ?? []) {
+          if (!open.has(text)) yield notice(text)
+          open.add(text)
         }
         continue
       }
       close(open, droppable)
       yield frame
     }
+  }
+
+  #count(notice: string): void {
+    if (this.#notices.has(notice)) return
+    this.#notices.add(notice)
+    this.byteLength += Buffer.byteLength(notice)
   }
 
   #replace(entry: Entry<Frame>, topic: number): void {
@@ -109,15 +118,15 @@ export class Backlog<Frame> {
 
   /** Removes what is left out, except the first of each gap that is told. */
   #compact(): void {
-    const open = new Set<GroupId>()
+    const open = new Set<string>()
     this.#leftOutCount = 0
     this.#entries = this.#entries.filter(({ frame, droppable }) => {
       if (frame !== undefined) {
         close(open, droppable)
         return true
       }
-      const isNew = droppable?.told.some(({ group }) => !open.has(group)) === true
-      for (const { group } of droppable?.told ?? []) open.add(group)
+      const isNew = droppable?.told.some((text) => !open.has(text)) === true
+      for (const text of droppable?.told ?? []) open.add(text)
       if (isNew) this.#leftOutCount++
       return isNew
     })
@@ -125,7 +134,7 @@ export class Backlog<Frame> {
 }
 
 /** A message ends the gaps of its groups that were told; one that is never left out does not say its groups. */
-function close(open: Set<GroupId>, droppable: Droppable | undefined): void {
+function close(open: Set<string>, droppable: Droppable | undefined): void {
   if (droppable === undefined) open.clear()
-  else for (const { group } of droppable.told) open.delete(group)
+  else for (const text of droppable.told) open.delete(text)
 }

@@ -120,13 +120,13 @@ export class Connections<Member extends Connection<never, unknown>> {
   /** @returns `undefined` if one of the groups that the message reaches the member through does not allow it. */
   #droppable(own: ReadonlySet<GroupId>, groups: readonly GroupId[], topic: number): Droppable | undefined {
     let policy: GroupOverflow['policy'] = 'drop-oldest'
-    const told: { readonly group: GroupId; readonly notice: string }[] = []
+    const told: string[] = []
     for (const group of groups) {
       if (!own.has(group)) continue
       const overflow = this.#overflows.get(group)
       if (overflow === undefined) return undefined
       if (overflow.policy === 'latest') policy = 'latest'
-      if (overflow.notice !== undefined) told.push({ group, notice: overflow.notice })
+      if (overflow.notice !== undefined) told.push(overflow.notice)
     }
     return { topic, policy, told }
   }

@@ -63,8 +63,11 @@ export class Keepalive<Connection extends Watched> {
     connection.pingTick = 0
   }
 
-  /** The connection is read again: its answer may wait in the socket, so the time for it starts now. */
-  resumed(connection: Connection): void {
+  /**
+   * The time for an answer starts now: the connection is read again, so it may wait in the socket; or its peer has taken output,
+   * and the ping may stand behind more.
+   */
+  restart(connection: Connection): void {
     if (connection.pingTick > 0) connection.pingTick = this.#tick
   }
 

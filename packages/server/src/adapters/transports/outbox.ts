@@ -16,6 +16,8 @@ export interface OutboxEvents<Member> {
   overflow(connection: Member): void
   /** No more waits than {@link Outbox.await} was called for. */
   drained(connection: Member): void
+  /** The peer has taken something that waited; only of a transport that cannot tell by itself. */
+  progress?(connection: Member): void
   /** The connection has a backlog from now on, or no longer. */
   held?(connection: Member, isHeld: boolean): void
 }

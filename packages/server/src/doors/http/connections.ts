@@ -63,6 +63,7 @@ interface Tracked {
   pendingCount: number
   /** Until it fires, nothing is read. */
   rest: NodeJS.Timeout | undefined
+  readonly onClose: () => void
 }
 
 /**
@@ -108,9 +109,9 @@ export class HttpConnections {
     }
     const nowMs = performance.now()
     const state = { openedMs: nowMs, sinceMs: nowMs, hasAsked: false, pendingCount: 0, rest: undefined }
-    const tracked: Tracked = { socket, isLocal, address, ...state }
+    const tracked: Tracked = { socket, isLocal, address, ...state, onClose: () => this.release(socket) }
     this.#tracked.set(socket, tracked)
-    socket.once('close', () => this.#forget(tracked))
+    socket.once('close', tracked.onClose)
     this.#sweepBy(tracked)
   }
 
@@ -123,6 +124,14 @@ export class HttpConnections {
   release(socket: Duplex): void {
     const tracked = this.#tracked.get(socket)
     if (tracked !== undefined) this.#forget(tracked)
+  }
+
+  /** The connection leaves HTTP with this request; it is destroyed while an earlier one is not answered yet. */
+  upgrade(socket: Duplex): void {
+    const tracked = this.#tracked.get(socket)
+    if (tracked === undefined) return
+    if (isIdle(tracked)) this.#forget(tracked)
+    else this.#drop(tracked, 'pipelining')
   }
 
   /** No limit of time or number holds for the connection any more. */
@@ -262,6 +271,7 @@ export class HttpConnections {
   }
 
   #forget(tracked: Tracked): void {
+    tracked.socket.off('close', tracked.onClose)
     if (!this.#tracked.delete(tracked.socket)) return
     clearTimeout(tracked.rest)
     if (this.#tracked.size > 0) return

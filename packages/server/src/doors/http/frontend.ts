@@ -76,6 +76,8 @@ export class HttpFrontend {
     // Without a `100 Continue`, the client does not send the body.
     this.server.on('checkContinue', (request, response) => this.handle(request, response))
     this.server.on('connection', (connection: Duplex) => this.#connections.open(connection))
+    // The transport listens too, and takes it. With a listener that takes none, upgrades would get no answer.
+    if (context.hasEndpoint) this.server.on('upgrade', ({ socket }) => this.#connections.upgrade(socket))
   }
 
   /** Answers one request; a bug is logged and answered with 500. */

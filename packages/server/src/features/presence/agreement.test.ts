@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { BrokerHub } from '../../../test/broker-hub.js'
-import { LINGER_MS, PresenceNode, TTL_MS, type Watcher } from '../../../test/presence-nodes.js'
+import { clientOf, LINGER_MS, PresenceNode, TTL_MS, type Watcher } from '../../../test/presence-nodes.js'
 import type { ConnectionPresence } from './connection.js'
 
 const KEY = 'room'
@@ -72,7 +72,7 @@ class RoamingClient {
 
   enter(data: number): void {
     if (this.#connection === undefined) return
-    this.#connection.enter(KEY, 'user', this.name, String(data))
+    this.#connection.enter(KEY, clientOf('user'), this.name, String(data))
     this.data = data
   }
 

@@ -2,6 +2,8 @@ import { WebMQError } from 'webmq-client/protocol'
 import { assertShallow } from '../../kernel/base/json-excess.js'
 import { compactJson } from '../../kernel/base/json-text.js'
 import { isJson } from '../../kernel/base/parse-json.js'
+import { type Actor, clientNameOf } from '../../kernel/identity/actor.js'
+import { countedAddress } from '../../kernel/identity/client-address.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
 import type { Holder, LocalMembers } from './local-members.js'
 import { createMember, type Member, memberIdOf } from './member.js'
@@ -14,7 +16,7 @@ export interface PresenceLimits {
   readonly presenceMaxMembersPerKey: number
   /** Keys that a connection may enter; it may watch the same number of keys. */
   readonly presenceMaxKeysPerConnection: number
-  /** Members of one user that this node holds, those whose connection was lost included. */
+  /** Members of one user, or of one address of anonymous clients, that this node holds, those whose connection was lost included. */
   readonly presenceMaxMembersPerUser: number
   /** Members of all nodes that this node keeps. */
   readonly presenceMaxMembers: number
@@ -43,6 +45,9 @@ export interface OwnChange {
   readonly told: string | undefined
 }
 
+/** Of all members, those of a loopback or private address of anonymous clients: behind it is usually a proxy. */
+const PROXY_SHARE = 1 / 4
+
 export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
   readonly #shared: SharedPresence
@@ -58,12 +63,15 @@ export class ConnectionPresence implements Holder {
   /**
    * Enters a key, or updates the member's data. If the connection is present under another name, that member leaves.
    *
+   * @param client Whose member it is.
    * @param name The client's name for its member. The same name means the same member, on all connections of its user.
    * @param data JSON text.
    * @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`.
    */
-  enter(key: string, userId: string | undefined, name: string, data: string | undefined): OwnChange {
+  enter(key: string, client: Pick<Actor, 'userId' | 'address'>, name: string, data: string | undefined): OwnChange {
     const { limits, localMembers, members } = this.#shared
+    const { userId, address } = client
+    const owner = clientNameOf(client)
     const id = memberIdOf(key, userId, name)
     const member = createMember(
       id,
@@ -78,7 +86,10 @@ export class ConnectionPresence implements Holder {
     if (present === undefined)
       assertBelow(this.#present.size, limits.presenceMaxKeysPerConnection, 'keys of a connection')
     if (!localMembers.holds(key, id)) {
-      assertBelow(localMembers.countOf(userId), limits.presenceMaxMembersPerUser, 'members of a user')
+      const { presenceMaxMembersPerUser: maxMembers, presenceMaxMembers } = limits
+      const isProxy = userId === undefined && countedAddress(address) === undefined
+      const max = isProxy ? Math.max(maxMembers, Math.floor(PROXY_SHARE * presenceMaxMembers)) : maxMembers
+      assertBelow(localMembers.countOf(owner), max, `members of ${userId === undefined ? 'an address' : 'a user'}`)
     }
     if (before === undefined) {
       assertBelow(members.sizeOf(key), limits.presenceMaxMembersPerKey, 'members of a key')
@@ -97,7 +108,7 @@ export class ConnectionPresence implements Holder {
       localMembers.leave(key, present)
     }
     this.#present.set(key, id)
-    localMembers.put(key, member, userId, this)
+    localMembers.put(key, member, owner, this)
     return { id, told: this.#told(key, changed) }
   }
 

@@ -7,10 +7,15 @@ export interface Holder {
   lost(key: string, id: string): void
 }
 
+/** A user, or an address of anonymous clients. */
+interface Owner {
+  readonly name: string
+  memberCount: number
+}
+
 interface Held {
   entry: Entry
-  /** `undefined` for anonymous clients. */
-  readonly userId: string | undefined
+  readonly owner: Owner
   /** Absent while the member lingers. */
   holder: Holder | undefined
   linger: Deadline | undefined
@@ -31,7 +36,7 @@ export interface LocalMembersContext {
 export class LocalMembers {
   readonly #context: LocalMembersContext
   readonly #byAddress = new Map<string, Held>()
-  readonly #countByUser = new Map<string, number>()
+  readonly #owners = new Map<string, Owner>()
   /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0
 
@@ -47,23 +52,22 @@ export class LocalMembers {
     return this.#byAddress.has(addressOf(key, id))
   }
 
-  /** Members of a user, those that linger included; 0 for anonymous clients, who cannot be told apart. */
-  countOf(userId: string | undefined): number {
-    return userId === undefined ? 0 : (this.#countByUser.get(userId) ?? 0)
+  /** Members of a client, those that linger included. @param owner See {@link clientNameOf}. */
+  countOf(owner: string): number {
+    return this.#owners.get(owner)?.memberCount ?? 0
   }
 
   /**
    * Sets a member and takes it over from its previous holder. Writes a new stamp even when nothing changed, so that this
-   * entry outranks those of other nodes.
+   * entry outranks those of other nodes. A member that is taken over counts as that of the client that entered it.
    */
-  put(key: string, member: Member, userId: string | undefined, holder: Holder): void {
+  put(key: string, member: Member, owner: string, holder: Holder): void {
     const { node, members, changed } = this.#context
     const address = addressOf(key, member.id)
     const known = this.#byAddress.get(address)
     const entry: Entry = { key, member, stamp: ++this.#clock, node }
     if (known === undefined) {
-      this.#byAddress.set(address, { entry, userId, holder, linger: undefined })
-      this.#count(userId, 1)
+      this.#byAddress.set(address, { entry, owner: this.#counted(owner), holder, linger: undefined })
     } else {
       if (known.holder !== holder) known.holder?.lost(key, member.id)
       this.#stopLingering(known)
@@ -114,17 +118,17 @@ export class LocalMembers {
     if (held === undefined) return
     this.#stopLingering(held)
     this.#byAddress.delete(address)
-    this.#count(held.userId, -1)
+    if (--held.owner.memberCount === 0) this.#owners.delete(held.owner.name)
     const { node, members, changed } = this.#context
     members.remove(node, key, id)
     changed(address, stamp)
   }
 
-  #count(userId: string | undefined, change: number): void {
-    if (userId === undefined) return
-    const count = this.countOf(userId) + change
-    if (count === 0) this.#countByUser.delete(userId)
-    else this.#countByUser.set(userId, count)
+  #counted(name: string): Owner {
+    const owner = this.#owners.get(name) ?? { name, memberCount: 0 }
+    owner.memberCount++
+    this.#owners.set(owner.name, owner)
+    return owner
   }
 
   #stopLingering(held: Held): void {

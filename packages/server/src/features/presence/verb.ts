@@ -48,7 +48,7 @@ export function presenceVerb(presence: Presence): VerbRow<'presence'> {
           const { member, data } = message
           const length = data?.length ?? 0
           meter.charge(ENTER_UNITS + length / DATA_BYTES_PER_UNIT)
-          const entered = own.enter(key, session.userId, member, data)
+          const entered = own.enter(key, session, member, data)
           tell(entered, MEMBER_BYTES + length)
           session.reply({ verb: 'ok', id, result: { id: entered.id } })
           return

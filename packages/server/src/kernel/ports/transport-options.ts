@@ -86,7 +86,10 @@ export interface TransportOptions {
    * `proxyProtocol` capability; default: none.
    */
   readonly proxyProtocolFrom?: readonly string[]
-  /** Gets every request on the port that is neither a WebSocket upgrade nor for an event stream. Never listens by itself. */
+  /**
+   * Gets every request on the port that is neither a WebSocket upgrade nor for an event stream. Never listens by itself. The
+   * transport takes upgrades of its connections too; where it cannot, it answers 503 with `Connection: close`.
+   */
   readonly httpServer?: Server
   /**
    * Paths of `httpServer` that orchestrators ask for. A connection that begins with a `GET` of one waits for no other kind, where

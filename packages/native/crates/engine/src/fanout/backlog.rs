@@ -1,9 +1,11 @@
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::chain::MAX_PIECES;
 use super::chunk::Gauge;
 use super::records::{Policy, Record};
-use crate::id::{GroupId, TopicId};
+use crate::id::TopicId;
 
 /// Entries and bytes that may be dead before the live ones are moved together: each is moved at most once more per such pass.
 const MIN_DEAD_ENTRIES: usize = 64;
@@ -24,8 +26,16 @@ pub(crate) struct Backlog {
     oldest_bytes: usize,
     oldest_index: usize,
     newest_oldest_index: usize,
+    /// What is told where frames are missing: the text of its time, as the group may be gone when it is told.
+    notices: Vec<Rc<[u8]>>,
+    notice_ids: FxHashMap<Rc<[u8]>, NoticeId>,
+    notice_bytes: usize,
     gauge: Gauge,
 }
+
+/// A notice of one backlog. Notices with the same text are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NoticeId(u32);
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -33,16 +43,16 @@ struct Entry {
     len: u32,
     kind: Kind,
     /// To tell when the frame is left out.
-    told: Option<GroupId>,
+    told: Option<NoticeId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kept,
     Droppable(Policy),
-    /// One more group to tell of the frame before it.
+    /// One more notice for the frame before it.
     Extra,
-    /// A frame was left out here, and its group is told.
+    /// A frame was left out here, which is told.
     LeftOut,
     Dead,
 }
@@ -66,12 +76,16 @@ impl Backlog {
             oldest_bytes: 0,
             oldest_index: 0,
             newest_oldest_index: 0,
+            notices: Vec::new(),
+            notice_ids: FxHashMap::default(),
+            notice_bytes: 0,
             gauge: gauge.clone(),
         }
     }
 
+    /// Bytes that wait, with one of each notice.
     pub(crate) fn live_bytes(&self) -> usize {
-        self.live_bytes
+        self.live_bytes + self.notice_bytes
     }
 
     pub(crate) fn is_overlong(&self) -> bool {
@@ -83,10 +97,29 @@ impl Backlog {
         self.push(frames, Kind::Kept, None);
     }
 
+    /// The notice with this text, which counts as waiting from now on.
+    pub(crate) fn notice(&mut self, text: &Rc<[u8]>) -> NoticeId {
+        if let Some(known) = self.notice_ids.get(text) {
+            return *known;
+        }
+        let id = NoticeId(self.notices.len() as u32);
+        self.notices.push(Rc::clone(text));
+        self.notice_ids.insert(Rc::clone(text), id);
+        self.notice_bytes += text.len();
+        self.gauge.add(text.len());
+        id
+    }
+
     /// Adds a frame that may be left out, and leaves out what it replaces.
-    pub(crate) fn push_droppable(&mut self, frame: &[u8], record: &Record, left_out: &mut LeftOut) {
+    pub(crate) fn push_droppable(
+        &mut self,
+        frame: &[u8],
+        record: &Record,
+        told: Option<NoticeId>,
+        left_out: &mut LeftOut,
+    ) {
         let index = self.entries.len();
-        self.push(frame, Kind::Droppable(record.policy), record.told);
+        self.push(frame, Kind::Droppable(record.policy), told);
         match record.policy {
             Policy::DropOldest => {
                 self.oldest_bytes += frame.len();
@@ -101,13 +134,13 @@ impl Backlog {
         }
     }
 
-    /// Notes one more group to tell of the frame that was added last.
-    pub(crate) fn push_extra(&mut self, told: Option<GroupId>) {
+    /// Adds one more notice for the frame that was added last.
+    pub(crate) fn push_extra(&mut self, told: Option<NoticeId>) {
         self.push(&[], Kind::Extra, told);
     }
 
     /// Notes the place of a frame that is left out and was never added.
-    pub(crate) fn note_left_out(&mut self, told: Option<GroupId>) {
+    pub(crate) fn note_left_out(&mut self, told: Option<NoticeId>) {
         if told.is_some() {
             self.push(&[], Kind::LeftOut, told);
             self.left_out_entries += 1;
@@ -143,7 +176,8 @@ impl Backlog {
                 continue;
             }
             let at = compacted.entries.len();
-            compacted.push(self.frame(entry), entry.kind, entry.told);
+            let told = entry.told.map(|told| compacted.notice(self.text(told)));
+            compacted.push(self.frame(entry), entry.kind, told);
             match entry.kind {
                 Kind::LeftOut => compacted.left_out_entries += 1,
                 Kind::Droppable(Policy::DropOldest) => {
@@ -161,13 +195,13 @@ impl Backlog {
         *self = compacted;
     }
 
-    /// All frames in their order. `notice` writes what a group is told, once before the next frame that may be its own.
-    pub(crate) fn frames(&self, mut notice: impl FnMut(GroupId, &mut Vec<u8>)) -> Vec<u8> {
-        let mut frames = Vec::with_capacity(self.live_bytes);
+    /// All frames in their order, and each notice once before the next frame that it may be about.
+    pub(crate) fn frames(&self) -> Vec<u8> {
+        let mut frames = Vec::with_capacity(self.live_bytes());
         let mut open = OpenGaps::default();
         for entry in &self.entries {
             match (open.passes(entry), entry.kind, entry.told) {
-                (true, Kind::LeftOut, Some(group)) => notice(group, &mut frames),
+                (true, Kind::LeftOut, Some(told)) => frames.extend_from_slice(self.text(told)),
                 (true, ..) => frames.extend_from_slice(self.frame(entry)),
                 (false, ..) => {}
             }
@@ -179,7 +213,11 @@ impl Backlog {
         &self.bytes[entry.from as usize..(entry.from + entry.len) as usize]
     }
 
-    fn push(&mut self, frames: &[u8], kind: Kind, told: Option<GroupId>) {
+    fn text(&self, notice: NoticeId) -> &Rc<[u8]> {
+        &self.notices[notice.0 as usize]
+    }
+
+    fn push(&mut self, frames: &[u8], kind: Kind, told: Option<NoticeId>) {
         self.entries.push(Entry { from: self.bytes.len() as u32, len: frames.len() as u32, kind, told });
         self.bytes.extend_from_slice(frames);
         self.live_bytes += frames.len();
@@ -201,22 +239,22 @@ impl Backlog {
 
 impl Drop for Backlog {
     fn drop(&mut self) {
-        self.gauge.subtract(self.bytes.len());
+        self.gauge.subtract(self.bytes.len() + self.notice_bytes);
     }
 }
 
-/// Groups that were told of a gap, and whose next frame has not come yet: one notice stands for all frames left out there.
+/// Notices of gaps after which no frame of their group has come yet: one stands for all frames left out there.
 #[derive(Default)]
-struct OpenGaps(FxHashSet<GroupId>);
+struct OpenGaps(FxHashSet<NoticeId>);
 
 impl OpenGaps {
     /// Whether the entry is still needed behind those that came before it.
     fn passes(&mut self, entry: &Entry) -> bool {
         match (entry.kind, entry.told) {
             (Kind::Dead, _) | (Kind::LeftOut, None) => false,
-            (Kind::LeftOut, Some(group)) => self.0.insert(group),
-            (Kind::Droppable(_) | Kind::Extra, Some(group)) => {
-                self.0.remove(&group);
+            (Kind::LeftOut, Some(told)) => self.0.insert(told),
+            (Kind::Droppable(_) | Kind::Extra, Some(told)) => {
+                self.0.remove(&told);
                 true
             }
             (Kind::Droppable(_) | Kind::Extra, None) => true,

@@ -41,6 +41,10 @@ impl Fanout {
             self.take_from_cohort(slot);
             self.enter(slot, target);
         } else if cohort.len() == 1 {
+            if !cohort.log.records.is_empty() {
+                // They may name the group.
+                self.close_range(slot);
+            }
             self.index.take_group(current, group);
         } else {
             let groups: Vec<GroupId> = cohort.group_ids().filter(|other| *other != group).collect();

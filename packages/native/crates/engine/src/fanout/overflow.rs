@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fanout;
-use super::backlog::{Backlog, LeftOut};
+use super::backlog::{Backlog, LeftOut, NoticeId};
 use super::chain::Piece;
 use super::cohort::{Cohort, Encoding};
 use super::member::State;
@@ -25,7 +25,7 @@ const OLDEST_SHARE: u64 = 4;
 pub(crate) struct Overflow {
     policy: Policy,
     /// A frame that takes the place of those that are left out.
-    notice: Option<Box<[u8]>>,
+    notice: Option<Rc<[u8]>>,
 }
 
 /// Groups whose frames may be left out for members that lag.
@@ -41,9 +41,16 @@ pub(super) struct Overflows {
 impl Fanout {
     /// Says what happens to frames of a topic for lagging members of a group. `None`: they all wait, as in other groups.
     ///
-    /// Frames that wait for a connection already are as they were. Event streams are not affected: a backlog and its notices
-    /// are whole WebSocket frames.
+    /// Frames that wait for a connection already are as they were, and told with the notice that they came with, unless they
+    /// may not be left out any more. Event streams are not affected: a backlog and its notices are whole WebSocket frames.
+    ///
+    /// Cost: a constant, and O(members of the group) if there are any and they are told something else.
     pub(crate) fn set_overflow(&mut self, group: GroupId, overflow: Option<(Policy, Option<Frame<'_>>)>) {
+        let notice_before = self.overflows.by_group.get(&group).and_then(|overflow| overflow.notice.as_deref());
+        let notice = overflow.as_ref().and_then(|(_, notice)| notice.as_ref()).map(|frame| frame.bytes());
+        if notice_before.is_some() && notice_before != notice {
+            self.close_ranges_of(group);
+        }
         match overflow {
             Some((policy, notice)) => {
                 let notice = notice.map(|frame| frame.bytes().into());
@@ -53,6 +60,17 @@ impl Fanout {
                 self.overflows.by_group.remove(&group);
             }
         }
+    }
+
+    /// Takes what waits for the members of a group out of the logs, as long as its notice is known.
+    fn close_ranges_of(&mut self, group: GroupId) {
+        let mut slots = Vec::new();
+        self.index.for_each_of_group(group, |_, cohort| {
+            if !cohort.log.records.is_empty() {
+                slots.extend(cohort.caught_up.iter().copied().chain(cohort.behind.iter().map(|behind| behind.slot)));
+            }
+        });
+        slots.into_iter().for_each(|slot| self.close_range(slot));
     }
 
     /// Whether frames of the group may be left out.
@@ -102,7 +120,8 @@ impl Fanout {
 
     /// Moves a range of the log of its cohort into a member's backlog.
     pub(super) fn absorb_range(&mut self, slot: Slot, from: u64, until: u64) {
-        let Self { members, index, pool, overflows: Overflows { left_out, topics, kept_records, .. }, .. } = self;
+        let Self { members, index, pool, overflows, .. } = self;
+        let Overflows { by_group, left_out, topics, kept_records } = overflows;
         let member = &mut members[slot.index()];
         let Some(id) = member.cohort else { return };
         let cohort = index.cohort(id);
@@ -123,14 +142,16 @@ impl Fanout {
                 .filter(|record| !record.is_extra)
                 .map(|record| record.policy == Policy::DropOldest || topics.insert(record.topic)),
         );
+        let mut notices = Notices { by_group, last: None };
         let mut is_kept = false;
         let mut position = from;
         for record in records.between(from, until) {
+            let told = notices.of(record.told, backlog);
             if record.is_extra {
                 if is_kept {
-                    backlog.push_extra(record.told)
+                    backlog.push_extra(told)
                 } else {
-                    backlog.note_left_out(record.told)
+                    backlog.note_left_out(told)
                 }
                 continue;
             }
@@ -138,10 +159,12 @@ impl Fanout {
             position = record.end();
             is_kept = kept_records.pop().unwrap_or(true);
             if is_kept {
-                for_each_piece(cohort, record.start, position, |frame| backlog.push_droppable(frame, record, left_out));
+                for_each_piece(cohort, record.start, position, |frame| {
+                    backlog.push_droppable(frame, record, told, left_out)
+                });
             } else {
                 left_out.conflated_count += 1;
-                backlog.note_left_out(record.told);
+                backlog.note_left_out(told);
             }
         }
         for_each_piece(cohort, position, until, |frames| backlog.push_kept(frames));
@@ -151,13 +174,10 @@ impl Fanout {
 
     /// Moves a backlog into the chain: from then on nothing of it is left out, so no topic waits forever behind others.
     pub(super) fn commit_backlog(&mut self, slot: Slot) {
-        let Self { members, overflows, pool, .. } = self;
+        let Self { members, pool, .. } = self;
         let member = &mut members[slot.index()];
         let Some(backlog) = member.backlog.take() else { return };
-        let frames = backlog.frames(|group, frames| {
-            let notice = overflows.by_group.get(&group).and_then(|overflow| overflow.notice.as_deref());
-            frames.extend_from_slice(notice.unwrap_or_default());
-        });
+        let frames = backlog.frames();
         if !frames.is_empty() {
             let to = frames.len() as u32;
             member.chain.push_piece(Piece { chunk: pool.chunk_with(&frames, Default::default()), from: 0, to });
@@ -199,6 +219,27 @@ impl super::member::Member {
             self.chain.push_piece(Piece { chunk: Rc::clone(&piece.chunk), from: piece.from, to });
         }
         from + u64::from(rest)
+    }
+}
+
+/// What groups tell, for one range of a log.
+struct Notices<'a> {
+    by_group: &'a FxHashMap<GroupId, Overflow>,
+    /// Most often, the next frame is told to the same group.
+    last: Option<(GroupId, NoticeId)>,
+}
+
+impl Notices<'_> {
+    fn of(&mut self, told: Option<GroupId>, backlog: &mut Backlog) -> Option<NoticeId> {
+        let group = told?;
+        if let Some((_, id)) = self.last.filter(|(known, _)| *known == group) {
+            return Some(id);
+        }
+        let notice = self.by_group.get(&group).and_then(|overflow| overflow.notice.as_ref());
+        debug_assert!(notice.is_some(), "a record outlives the notice of its group");
+        let id = backlog.notice(notice?);
+        self.last = Some((group, id));
+        Some(id)
     }
 }
 

@@ -20,8 +20,9 @@ const SLOTS: u32 = 4;
 /// 0: all frames. 1: the newest. 2: the newest, told. 3 and 4: the oldest are left out, told.
 const GROUPS: u32 = 5;
 
+/// Of a group, in whichever of its lives: `GROUPS` is added for each time that its number was given anew.
 fn overflow_of(group: u32) -> Option<(Policy, bool)> {
-    match group {
+    match group % GROUPS {
         1 => Some((Policy::Latest, false)),
         2 => Some((Policy::Latest, true)),
         3 | 4 => Some((Policy::DropOldest, true)),
@@ -39,6 +40,8 @@ fn notice_of(group: u32) -> Vec<u8> {
 enum Step {
     Join(u32, u32),
     Leave(u32, u32),
+    /// The group is another one from now on: its members have left it first, or are those of the new one.
+    Renew(u32, bool),
     /// `count` frames, of one topic after another.
     Multicast {
         groups: BTreeSet<u32>,
@@ -62,6 +65,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Join(slot, group)),
         1 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Leave(slot, group)),
+        1 => (0..GROUPS, any::<bool>()).prop_map(|(group, leaves)| Step::Renew(group, leaves)),
         12 => (groups(), bytes(), 1_u32..20, 1_u32..9, prop::option::weighted(0.2, slot()))
             .prop_map(|(groups, bytes, count, topics, except)| Step::Multicast { groups, bytes, count, topics, except }),
         3 => (slot(), bytes()).prop_map(|(slot, bytes)| Step::Send(slot, bytes)),
@@ -136,7 +140,10 @@ impl Peer {
             rest = after;
             events.push(match index_of.get(frame) {
                 Some(index) => Ok(*index),
-                None => Err((0..GROUPS).find(|group| notice_of(*group) == frame).expect("a frame that nobody sent")),
+                None => {
+                    let mut groups = self.sent.iter().flat_map(|sent| &sent.told);
+                    Err(*groups.find(|group| notice_of(**group) == frame).expect("a frame that nobody sent"))
+                }
             });
         }
         let frames: Vec<usize> = events.iter().filter_map(|event| event.ok()).collect();
@@ -199,17 +206,15 @@ struct Run {
     peers: Peers,
     serial: u32,
     deflater: Deflater,
+    /// What each group is now, see [`overflow_of`].
+    lives: [u32; GROUPS as usize],
 }
 
 impl Run {
     fn new() -> Self {
         let mut fanout = Fanout::new(MAX_OUTBOX_BYTES);
         let mut peers = Peers::default();
-        for group in 0..GROUPS {
-            let notice = notice_of(group);
-            let overflow = overflow_of(group).map(|(policy, told)| (policy, told.then(|| Frame::copied(&notice))));
-            fanout.set_overflow(GroupId(group), overflow);
-        }
+        (0..GROUPS).for_each(|group| set_overflow(&mut fanout, group));
         for slot in 0..SLOTS {
             fanout.insert(Slot(slot));
             let has_deflate = slot % 2 == 1;
@@ -218,7 +223,13 @@ impl Run {
             }
             peers.0.insert(slot, Peer { has_deflate, room: 4_000, ..Peer::default() });
         }
-        Self { fanout, peers, serial: 0, deflater: Deflater::default() }
+        Self {
+            fanout,
+            peers,
+            serial: 0,
+            deflater: Deflater::default(),
+            lives: std::array::from_fn(|group| group as u32),
+        }
     }
 
     /// Bytes that no other frame has.
@@ -242,6 +253,14 @@ impl Run {
                     peer.groups.remove(&group);
                     self.fanout.leave(Slot(slot), GroupId(group));
                 }
+            }
+            Step::Renew(group, leaves) => {
+                for (slot, peer) in self.peers.0.iter_mut().filter(|_| leaves) {
+                    peer.groups.remove(&group);
+                    self.fanout.leave(Slot(*slot), GroupId(group));
+                }
+                self.lives[group as usize] += GROUPS;
+                set_overflow(&mut self.fanout, self.lives[group as usize]);
             }
             Step::Multicast { groups, bytes, count, topics, except } => {
                 for number in 0..count {
@@ -300,7 +319,8 @@ impl Run {
         let deflated = frame.deflated(&mut self.deflater).unwrap_or(frame);
         let except = except.filter(|slot| self.peers.0.contains_key(slot));
         for (slot, peer) in &mut self.peers.0 {
-            let its: BTreeSet<u32> = peer.groups.intersection(groups).copied().collect();
+            let its: BTreeSet<u32> =
+                peer.groups.intersection(groups).map(|group| self.lives[*group as usize]).collect();
             if Some(*slot) != except && !its.is_empty() {
                 let frame = if peer.has_deflate { deflated } else { frame };
                 peer.expect(frame.bytes().to_vec(), its, topic);
@@ -320,6 +340,12 @@ impl Run {
         self.peers.0.values().for_each(|peer| peer.check(true));
         assert_eq!(self.fanout.outbox_bytes(), 0);
     }
+}
+
+fn set_overflow(fanout: &mut Fanout, group: u32) {
+    let notice = notice_of(group);
+    let overflow = overflow_of(group).map(|(policy, told)| (policy, told.then(|| Frame::copied(&notice))));
+    fanout.set_overflow(GroupId(group % GROUPS), overflow);
 }
 
 fn batch(packer: &Packer) -> Arc<Batch> {

@@ -250,3 +250,54 @@ fn an_event_stream_misses_nothing_and_is_slow_when_it_lags() {
     assert!(bench.is_slow);
     assert_eq!(bench.fanout.take_left_out(), Default::default());
 }
+
+/// Symptom: a member that lagged was told of no gap, or of the pattern of others. Cause: only the number of the group was kept,
+/// and the notice was looked up when the socket had room again: the group was gone by then, and its number given anew.
+#[test]
+fn what_was_left_out_is_told_with_the_notice_of_its_time() {
+    for others in [&[][..], &[ALL]] {
+        let mut bench = Bench::new(&[&[OLDEST], others].concat());
+        // The last ones stay in the log: no backlog has them when the group goes.
+        update(&mut bench, OLDEST, 0..1_001);
+        bench.fanout.leave(READER, OLDEST);
+        bench.fanout.set_overflow(OLDEST, None);
+        bench.fanout.set_overflow(OLDEST, Some((Policy::DropOldest, Some(Frame::copied(&frame("gap secret"))))));
+        let texts = bench.read();
+        assert_eq!(texts[10], "gap oldest", "{others:?}");
+        assert_eq!(texts.last(), Some(&name(1_000)));
+        assert!(!texts.iter().any(|text| text == "gap secret"));
+    }
+}
+
+#[test]
+fn a_group_that_gets_the_number_of_another_has_gaps_of_its_own() {
+    for leaves in [true, false] {
+        let mut bench = Bench::new(&[OLDEST]);
+        update(&mut bench, OLDEST, 0..1_000);
+        if leaves {
+            bench.fanout.leave(READER, OLDEST);
+        }
+        bench.fanout.set_overflow(OLDEST, Some((Policy::DropOldest, Some(Frame::copied(&frame("gap next"))))));
+        bench.fanout.join(READER, OLDEST);
+        update(&mut bench, OLDEST, 1_000..2_000);
+        let texts = bench.read();
+        assert_eq!(texts[10..12], ["gap oldest", "gap next"], "leaves: {leaves}");
+        assert_eq!(texts.iter().filter(|text| text.starts_with("gap")).count(), 2);
+    }
+}
+
+#[test]
+fn notices_count_as_what_waits() {
+    let mut bench = Bench::new(&[]);
+    let mut gap_count = 0;
+    while !bench.is_slow && gap_count < 2_000 {
+        gap_count += 1;
+        let notice = padded(&format!("gap {gap_count}"));
+        bench.fanout.set_overflow(OLDEST, Some((Policy::DropOldest, Some(Frame::copied(&notice)))));
+        bench.fanout.join(READER, OLDEST);
+        update(&mut bench, OLDEST, 0..200);
+        bench.fanout.leave(READER, OLDEST);
+    }
+    // Three quarters of an outbox, as the oldest frames may have the other one.
+    assert!((400..=700).contains(&gap_count), "{gap_count}");
+}

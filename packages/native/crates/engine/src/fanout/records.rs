@@ -18,7 +18,8 @@ pub(crate) struct Record {
     pub(crate) len: u32,
     pub(crate) topic: TopicId,
     pub(crate) policy: Policy,
-    /// Its members are told when the frame is left out.
+    /// Its members are told when the frame is left out. The cohort has this group, and the group its notice, for as long as a
+    /// member may read the frame.
     pub(crate) told: Option<GroupId>,
     /// Names one more group to tell of the frame of the record before it.
     pub(crate) is_extra: bool,

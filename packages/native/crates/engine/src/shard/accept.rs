@@ -73,7 +73,14 @@ impl Shard {
                 Err(Errno::AGAIN) => return,
                 // The peer was gone before it was accepted, or its packets were refused: not our trouble.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM | Errno::NETDOWN) => {}
-                Err(errno) => return self.pause_accepting(errno),
+                Err(errno) => {
+                    self.report_unaccepted(errno);
+                    if !matches!(errno, Errno::MFILE | Errno::NFILE) || !self.make_room() {
+                        return self.pause_accepting();
+                    }
+                    self.stats.refused_count += 1;
+                    self.stats.full_count += 1;
+                }
             }
         }
     }
@@ -139,13 +146,17 @@ impl Shard {
         }
     }
 
-    fn pause_accepting(&mut self, errno: Errno) {
+    fn report_unaccepted(&mut self, errno: Errno) {
         let Some(listener) = &mut self.listener else { return };
-        listener.paused_until_ms = Some(self.now_ms + PAUSE_MS);
         if listener.reported_at_ms.is_none_or(|at_ms| self.now_ms - at_ms >= REPORT_INTERVAL_MS) {
             listener.reported_at_ms = Some(self.now_ms);
             self.events.failed(&format!("connections cannot be accepted: {errno}"));
         }
+    }
+
+    fn pause_accepting(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        listener.paused_until_ms = Some(self.now_ms + PAUSE_MS);
         let removed = self.poller.remove_listener(&listener.socket);
         self.report_refusal(removed);
         // The shard's thread ends the pause: inline, its next deadline would be too late.

@@ -4,7 +4,6 @@ use super::Shard;
 use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::Phase;
 use crate::shard::table::Table;
-use crate::shared::MAX_NEWCOMERS;
 
 /// Sockets whose request is not complete or was refused, oldest first, and some that have moved on since.
 #[derive(Default)]
@@ -31,7 +30,7 @@ impl Shard {
         // Sockets on their way to Node give way first while they hold many places: more sockets than are accepted per turn
         // must find one, or they are closed before their requests can be read.
         let http_sockets = &self.shared.http_sockets;
-        if http_sockets.len() > MAX_NEWCOMERS / 4 && http_sockets.drop_oldest() {
+        if http_sockets.len() > self.shared.max_newcomers / 4 && http_sockets.drop_oldest() {
             return true;
         }
         if let Some(slot) = self.newcomers.pop(&self.table) {

@@ -150,7 +150,7 @@ impl Shard {
     }
 
     pub(crate) fn receive(&mut self, slot: Slot) {
-        // The slot may have changed hands since it was queued; then this is one read too many and nothing worse.
+        // The slot may have changed hands since it was queued; then this is one look too many and nothing worse.
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
         if connection.phase == Phase::Head && connection.awaits_proxy_header() {
@@ -165,7 +165,8 @@ impl Shard {
         if phase == Phase::Relaying {
             return self.relay(slot);
         }
-        if connection.is_paused {
+        // Before the decision, too: an entry of the connection that had the slot before may be held.
+        if connection.is_paused || phase == Phase::Deciding {
             connection.has_more = true;
             return;
         }

@@ -7,6 +7,7 @@ use webmq_websocket::{Opcode, encode_masked_frame};
 
 use super::client::{Client, Received};
 use super::rig::{Rig, Told};
+use crate::tests::packer::Packer;
 use crate::{Drained, Options};
 
 const MAX_UNREAD_BYTES: usize = 64 << 10;
@@ -417,4 +418,39 @@ fn a_head_in_any_pieces_is_read_as_in_one() {
         socket.read_exact(&mut answer).expect("an answer");
         assert_eq!(&answer, b"HTTP/1.1 431");
     }
+}
+
+#[test]
+fn what_comes_before_the_decision_is_read_after_it_also_by_who_has_the_slot_of_another() {
+    // Symptom: what a client had sent before the answer to its handshake was thrown away. Cause: the connection that had its
+    // slot before was held when it went, and the entry, when its time came, stood for the new one.
+    let mut rig = Rig::start(Options::default());
+    let (flooder, flooding) = rig.connect();
+    let sender = send_all(&flooder, frames(Opcode::Binary, vec![vec![1; 5_000]; 50]));
+    rig.until(|engine| engine.stats().received_byte_count > 0);
+    until_still(&rig);
+    sender.join().expect("sent");
+    drop(flooder);
+    let mut packer = Packer::default();
+    packer.send(flooding, b"nobody reads this");
+    rig.until(|engine| {
+        engine.submit(&packer.0).expect("well packed");
+        engine.stats().connections == 0
+    });
+
+    let mut client = Client::begin(rig.address);
+    std::thread::sleep(Duration::from_millis(100));
+    client.send(Opcode::Text, b"early");
+    std::thread::sleep(Duration::from_millis(100));
+    // JavaScript takes the events of the flood, and those of the new connection.
+    let id = loop {
+        if let Told::Upgrade(id) = rig.next() {
+            break id;
+        }
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    rig.submit(|packer| {
+        packer.accept(id, None);
+    });
+    assert_eq!(rig.next(), Told::Message(id, b"early".to_vec()));
 }

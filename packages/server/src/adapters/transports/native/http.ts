@@ -6,7 +6,8 @@ import type { NativeEngine } from 'webmq-native'
 import { TurnQueue } from '../../../kernel/base/turn-queue.js'
 import type { TransportOptions } from '../../../kernel/ports/transport-options.js'
 import { UNIX_PEER } from '../../../kernel/ports/unix-socket.js'
-import { takeUpgrades } from '../upgrade/take-upgrades.js'
+import { refuse, rejectionOf } from '../upgrade/rejection.js'
+import { requestHead, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { errorOf } from './engine.js'
 import type { HttpPeer } from './events.js'
 
@@ -15,6 +16,9 @@ const SOCKETS_PER_TURN = 4
 const TURN_MS = 1
 /** As many as the engine keeps: `MAX_WAITING` in `crates/engine/src/bridge/http_sockets.rs`. */
 const MAX_WAITING = 1_024
+
+/** Clients try again after a 503 [P-1.7]. */
+const ANOTHER = { status: 503, detail: 'this connection has carried other requests; come by another one' }
 
 interface Waiting {
   readonly token: number
@@ -69,17 +73,24 @@ export class NativeHttp {
   /**
    * Gives a connection back to the engine, which answers this request. Returns `false`, with nothing changed, where the engine would
    * take another address for the client's (its own TLS, a PROXY header), or where an earlier answer is not written yet.
+   * @param head What was read behind the request.
    */
-  giveBack(engine: NativeEngine, request: IncomingMessage): boolean {
+  giveBack(engine: NativeEngine, request: IncomingMessage, head: Uint8Array = new Uint8Array()): boolean {
     const { socket } = request
     if (!this.#sockets.has(socket) || this.#described.has(socket) || socket.writableLength > 0) return false
     try {
-      handOver(engine, request, socket, new Uint8Array())
+      handOver(engine, request, socket, head)
       return true
     } catch (error) {
       this.#failed(error)
       return false
     }
+  }
+
+  /** As {@link giveBack}, for an upgrade. Where that cannot be, the client is told to come by another connection. */
+  giveUpgradeBack(engine: NativeEngine | undefined, request: IncomingMessage, head: Uint8Array): void {
+    if (engine === undefined) refuse(request.socket, rejectionOf('E_DRAIN'))
+    else if (!this.giveBack(engine, request, head)) refuse(request.socket, rejectionOf('E_UNSUPPORTED', ANOTHER))
   }
 
   /** Ends all connections; pending answers are cut off. */
@@ -166,14 +177,6 @@ function handOver(engine: NativeEngine, request: IncomingMessage, socket: Duplex
   engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
   // The engine has its own descriptor.
   socket.destroy()
-}
-
-/** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */
-function requestHead({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
-  let head = `${method} ${url} HTTP/${httpVersion}\r\n`
-  for (let index = 0; index < rawHeaders.length; index += 2)
-    head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`
-  return Buffer.from(`${head}\r\n`, 'latin1')
 }
 
 /** @throws {WebMQError} `E_UNSUPPORTED` if the connection has no descriptor or is encrypted. */

@@ -14,6 +14,7 @@ import type {
 } from '../../../kernel/ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../../kernel/ports/transport-options.js'
 import { SinkCalls } from '../sink-calls.js'
+import { takeLaterUpgrades } from '../upgrade/take-upgrades.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, listenerOn, NO_STATS, setCertificates, statsOf, ThreadCountdown } from './engine.js'
@@ -93,8 +94,10 @@ class NativeTransport extends NativeCommands implements Transport {
     const { httpServer, probePaths } = options
     const takeSocket = (token: number) => this.#engine?.takeSocket(token) ?? -1
     const failed = (error: unknown) => this.#calls?.failed(errorOf(error))
-    this.#http =
-      httpServer === undefined ? undefined : new NativeHttp({ server: httpServer, probePaths }, takeSocket, failed)
+    if (httpServer === undefined) return
+    const http = new NativeHttp({ server: httpServer, probePaths }, takeSocket, failed)
+    takeLaterUpgrades(httpServer, (request, _, head) => http.giveUpgradeBack(this.#engine, request, head))
+    this.#http = http
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {

@@ -1,4 +1,5 @@
-import { type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
+import { type ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { answerEarly } from '../../../kernel/base/answer-early.js'
 import type { Rejection } from '../../../kernel/ports/transport.js'
@@ -60,6 +61,22 @@ export function rejectionOf(code: ErrorCode, details: RejectionDetails = {}): Re
     headers: { 'content-type': 'application/json', ...headers },
     body: `${JSON.stringify({ code, message, docs })}\n`,
   }
+}
+
+/** Time that a client has to end its side after it was refused. A reset before it reads would destroy the answer. */
+const LINGER_MS = 1_000
+
+/** Answers a request with a valid rejection, and ends its connection. */
+export function refuse(socket: Duplex, { status, headers, body }: Required<Rejection>): void {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const length = Buffer.byteLength(body)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}Connection: close\r\nContent-Length: ${length}\r\n\r\n`
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.on('error', () => socket.destroy())
+  socket.once('close', () => clearTimeout(timer))
+  socket.end(head + body)
+  // Later input is dropped.
+  socket.resume()
 }
 
 /** Answers a request of Node, and ends its connection. */

@@ -21,6 +21,7 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   queuedBytes = 0
   /** A write to the socket has not ended. */
   isWriting = false
+  writeBeganMs = 0
   /** Ticks of `Keepalive`: of the last received data, and of the unanswered ping (0: none). */
   heardTick = 0
   pingTick = 0

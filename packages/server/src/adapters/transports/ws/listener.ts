@@ -1,19 +1,13 @@
-import {
-  createServer as createHttpServer,
-  type Server as HttpServer,
-  type RequestListener,
-  STATUS_CODES,
-} from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Rejection, TransportAddress } from '../../../kernel/ports/transport.js'
+import type { TransportAddress } from '../../../kernel/ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../../kernel/ports/transport-options.js'
 import { UNIX_PEER, unixPathOf } from '../../../kernel/ports/unix-socket.js'
 import { bindError } from '../addresses.js'
 import { connectionLimit } from '../connection-limit.js'
-import { rejectionOf } from '../upgrade/rejection.js'
+import { refuse, rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { WsCertificates } from './tls.js'
 
@@ -54,8 +48,10 @@ export class WsListener {
   readonly #webSockets: HttpServer
   /** Connections of `httpServer`; over TLS all. */
   readonly #sockets = new Set<Socket>()
-  /** Connections whose head is not complete, the oldest first. */
+  /** Connections whose head is not complete, the oldest first; over TLS, also those whose handshake is not. */
   readonly #heads = new Set<Socket>()
+  /** Of these, those whose TLS handshake is not complete, by their peer: Node gives another socket for each then. */
+  readonly #handshakes = new Map<string, Socket>()
   #isUnix = false
   readonly #maxHeads = Math.min(MAX_HEADS, connectionLimit(0) * MAX_SHARE_OF_DESCRIPTORS)
 
@@ -78,7 +74,10 @@ export class WsListener {
       this.#certificates = new WsCertificates(tls)
       const secure = { ...connection, ...this.#certificates.serverOptions, handshakeTimeout: handshakeTimeoutMs }
       this.#tlsServer = createTlsServer(secure, (socket) => this.#open(socket))
-      this.#tlsServer.on('connection', (socket: Socket) => this.#track(socket))
+      this.#tlsServer.on('connection', (socket: Socket) => {
+        this.#track(socket)
+        this.#shake(socket)
+      })
       // Node leaves them open.
       this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
     }
@@ -128,19 +127,41 @@ export class WsListener {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  #open(socket: Socket): void {
-    if (this.#isUnix) Object.defineProperty(socket, 'remoteAddress', { value: UNIX_PEER })
+  /** Those of a Unix socket have no peer to tell them apart by, and are of this machine. */
+  #shake(socket: Socket): void {
+    const peer = peerOf(socket)
+    if (peer === undefined) return
+    this.#admit(socket)
+    this.#handshakes.set(peer, socket)
+    socket.once('close', () => this.#shaken(peer, socket))
+  }
+
+  #shaken(peer: string, socket = this.#handshakes.get(peer)): void {
+    if (socket === undefined) return
+    this.#heads.delete(socket)
+    if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer)
+  }
+
+  /** The oldest gives way, where there are too many. */
+  #admit(socket: Socket): void {
     if (this.#heads.size >= this.#maxHeads) {
       const [oldest] = this.#heads
       oldest?.destroy()
     }
     this.#heads.add(socket)
+  }
+
+  #open(socket: Socket): void {
+    const peer = this.#handshakes.size > 0 ? peerOf(socket) : undefined
+    if (peer !== undefined) this.#shaken(peer)
+    if (this.#isUnix) Object.defineProperty(socket, 'remoteAddress', { value: UNIX_PEER })
+    this.#admit(socket)
     const { maxHeaderBytes, handshakeTimeoutMs, httpServer = this.#webSockets } = this.#options
     readRequestHead(socket, { maxHeaderBytes, timeoutMs: handshakeTimeoutMs }, (head) => {
       this.#heads.delete(socket)
       if (head === 'closed') return
       if (head === 'too large') return refuse(socket, rejectionOf('E_HEADERS_TOO_LARGE'))
-      const text = head.toString('latin1', 0, maxHeaderBytes)
+      const text = head.toString('latin1', 0, head.indexOf(HEAD_END))
       const asksForWebSocket = ASKS_FOR_WEBSOCKET.test(text)
       const [method, target] = text.split(' ', 2)
       const isOurs = asksForWebSocket || this.#asksForStream(method, target)
@@ -153,26 +174,14 @@ export class WsListener {
   }
 }
 
+function peerOf({ remoteAddress, remotePort }: Socket): string | undefined {
+  return remotePort === undefined ? undefined : `${remoteAddress} ${remotePort}`
+}
+
 /** Path of a request target, which may be in absolute form (RFC 9112 §3.2.2). */
 function pathOf(target: string): string {
   const [path = ''] = target.split('?', 1)
   return path.replace(/^https?:\/\/[^/]*/i, '')
-}
-
-/** Time that a client has to end its side after it was refused. A reset before it reads would destroy the answer. */
-const LINGER_MS = 1_000
-
-/** Answers a request with a valid rejection, and ends its connection. */
-export function refuse(socket: Duplex, { status, headers, body }: Required<Rejection>): void {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const length = Buffer.byteLength(body)
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}Connection: close\r\nContent-Length: ${length}\r\n\r\n`
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.on('error', () => socket.destroy())
-  socket.once('close', () => clearTimeout(timer))
-  socket.end(head + body)
-  // Later input is dropped.
-  socket.resume()
 }
 
 const HEAD_END = '\r\n\r\n'

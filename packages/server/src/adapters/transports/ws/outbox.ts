@@ -10,6 +10,9 @@ import { WsFrame } from './frame.js'
  */
 const FEED_BYTES = 128 * 1024
 
+/** A write that takes longer has waited for the peer. */
+const WAITED_MS = 50
+
 const NOTHING = Buffer.alloc(0)
 
 /**
@@ -88,19 +91,27 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
     const { socket } = connection
     // Node never ends a write to an encrypted socket at once.
     if (connection.isEncrypted) {
-      connection.isWriting = true
+      this.#begin(connection)
       socket.write(bytes, () => this.#written(connection))
       return
     }
     socket.write(bytes)
     // Usually the kernel has taken all of it by now; a callback would cost more than this question.
     if (socket.writableLength === 0) return
-    connection.isWriting = true
+    this.#begin(connection)
     socket.write(NOTHING, () => this.#written(connection))
+  }
+
+  #begin(connection: WsConnection): void {
+    connection.isWriting = true
+    connection.writeBeganMs = performance.now()
   }
 
   #written(connection: WsConnection): void {
     connection.isWriting = false
+    // A peer that is gone takes nothing, but the kernel takes what an encrypted one is sent, soon.
+    const waited = !connection.isEncrypted || performance.now() - connection.writeBeganMs > WAITED_MS
+    if (waited) this.events.progress?.(connection)
     if (connection.queue.length > 0) this.#feed(connection)
     else if (connection.backlog !== undefined && !connection.isClosed) this.#commit(connection, connection.backlog)
     this.checkLevel(connection)
@@ -112,7 +123,7 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
     let bytes = 0
     while (count < queue.length && bytes < FEED_BYTES) bytes += queue[count++]?.length ?? 0
     connection.queuedBytes -= bytes
-    connection.isWriting = true
+    this.#begin(connection)
     socket.cork()
     const parts = queue.splice(0, count)
     for (const part of parts.slice(0, -1)) socket.write(part)

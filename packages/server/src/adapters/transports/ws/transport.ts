@@ -24,10 +24,10 @@ import {
   UPGRADE_REQUIRED,
 } from '../upgrade/handshake.js'
 import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
-import { answerWith, rejectionOf } from '../upgrade/rejection.js'
-import { takeUpgrades } from '../upgrade/take-upgrades.js'
+import { answerWith, refuse, rejectionOf } from '../upgrade/rejection.js'
+import { takeLaterUpgrades, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { WsFrame } from './frame.js'
-import { refuse, WsListener } from './listener.js'
+import { WsListener } from './listener.js'
 import { type UpgradeSocket, WebSockets } from './websockets.js'
 
 /**
@@ -39,7 +39,9 @@ import { type UpgradeSocket, WebSockets } from './websockets.js'
  * Differences from the port:
  * - A violation is closed without a reason, and data that is no DEFLATE with 1007.
  * - It does not read the PROXY protocol.
+ * - A peer that pings and reads no pongs is ended without a close frame.
  * - Bytes that the kernel has taken of an incomplete write still count as waiting, up to 128 KiB or one message.
+ * - A peer that reads slowly has `pingTimeoutMs` for each write of that size, and for what the kernel has taken.
  */
 export function createWsTransport(options: TransportOptions): Transport {
   return new WsTransport(options)
@@ -82,6 +84,7 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
       waits: ({ socket }) => void socket.on('error', destroy),
     })
     this.#streams = new EventStreams(options, this.connections, { calls, isFull })
+    if (options.httpServer !== undefined) takeLaterUpgrades(options.httpServer, this.#onUpgrade)
   }
 
   attach(server: Server, sink: TransportSink, path?: string): () => void {

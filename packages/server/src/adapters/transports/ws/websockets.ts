@@ -56,6 +56,7 @@ export class WebSockets {
         this.drop(connection, 'E_SLOW_CONSUMER')
       },
       drained: (connection) => calls()?.drained(connection.id),
+      progress: (connection) => this.#keepalive.restart(connection),
     })
     this.#keepalive = new Keepalive(options, this.#websockets, {
       ping: ({ websocket }) => websocket.ping(),
@@ -117,7 +118,7 @@ export class WebSockets {
   resume(connection: WsConnection): void {
     if (!connection.isPaused) return
     this.#reading.resume(connection)
-    this.#keepalive.resumed(connection)
+    this.#keepalive.restart(connection)
   }
 
   fail(connection: WsConnection): void {

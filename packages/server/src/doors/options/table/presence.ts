@@ -39,9 +39,9 @@ export const PRESENCE_OPTIONS = {
     reloadable: true,
     range: [0, 100_000_000],
     default: 1000,
-    help: 'Members of one user (`sub` of the token) on this node; further ones are refused with `E_PRESENCE_LIMIT`.',
+    help: 'Members of one user (`sub` of the token), or of one address of anonymous clients, on this node; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
-      'Members that stay after a lost connection count. Anonymous clients have no user; for them the limit per connection applies.',
+      'Members that stay after a lost connection count. Behind a loopback or private address is usually a proxy: anonymous clients there may have a quarter of `presenceMaxMembers`.',
   }),
   presenceMaxMembers: integer({
     reloadable: true,

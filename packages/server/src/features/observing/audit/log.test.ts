@@ -206,4 +206,50 @@ describe('AuditLog', () => {
       { time, event: 'omitted', session: 'a', count: 15 },
     ])
   })
+
+  // Symptom: a client that listened and unlistened again and again wrote 450 GB a day. Cause: only refusals had a bound.
+  it('writes all listens of a client that comes back, few of one that goes on, and says how many it left out', async () => {
+    let nowMs = 1_000
+    const target = join(folder, 'audit.log')
+    const audit = new AuditLog({ target, level: 'listens', logger: recordingLogger().logger, now: () => nowMs })
+    audit.open()
+    const { listened, unlistened } = audit.observer()
+    const session = (id: string, userId?: string, address = '203.0.113.9'): Actor => ({
+      ...PROCESS,
+      door: 'websocket',
+      id,
+      userId,
+      address,
+    })
+    const churn = (actor: Actor, count: number) => {
+      for (let times = 0; times < count; times++) (times % 2 === 0 ? listened : unlistened)?.(actor, 'k')
+    }
+    for (let connection = 0; connection < 100; connection++) churn(session(`a${connection}`, 'mallory'), 100)
+    churn(session('b', 'mallory'), 500)
+    churn(session('c', 'alice'), 100)
+    churn(session('d'), 10_000)
+    churn(session('e'), 3)
+    await expect.poll(() => audit.stats().waitingBytes).toBe(0)
+    // Many may be behind it.
+    churn(session('f', undefined, '127.0.0.1'), 10_000)
+    churn(session('g', undefined, '127.0.0.1'), 3)
+    nowMs += 1_000
+    churn(session('h', 'mallory'), 30)
+    nowMs -= 3_600_000
+    churn(session('i', 'mallory'), 10)
+    await audit.close(2_000)
+    const lines = linesOf(target)
+    const written = (user: string | undefined, id?: string) =>
+      lines.filter((line) => line.event !== 'omitted' && line.user === user && (id ?? line.session) === line.session)
+        .length
+    expect([written('mallory'), written('alice'), written(undefined, 'd'), written(undefined, 'e')]).toEqual([
+      10_020, 100, 10_000, 0,
+    ])
+    expect(written(undefined, 'g')).toBe(3)
+    expect(lines.filter(({ event }) => event === 'omitted')).toEqual([
+      { time, event: 'omitted', user: 'mallory', action: 'listen', count: 500 },
+      { time, event: 'omitted', address: '203.0.113.9', action: 'listen', count: 3 },
+      { time, event: 'omitted', user: 'mallory', action: 'listen', count: 20 },
+    ])
+  })
 })

@@ -4,6 +4,7 @@ import { LogPace } from '../../../kernel/base/log-pace.js'
 import { hideTokens, type Logger } from '../../../kernel/base/logger.js'
 import { reasonOf } from '../../../kernel/base/reason.js'
 import type { Actor } from '../../../kernel/identity/actor.js'
+import { countedAddress } from '../../../kernel/identity/client-address.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../../../kernel/ports/audit-levels.js'
 import type { Observer } from '../observer.js'
 
@@ -27,7 +28,8 @@ const STDERR = 2
 export class AuditLog {
   readonly #options: AuditLogOptions
   readonly #now: () => number
-  readonly #budget: RefusalBudget
+  readonly #refusals: LineBudget
+  readonly #listening: LineBudget
   #writer: LineWriter | undefined
   readonly #counts = noLines()
   readonly #errorPace = new LogPace(ERROR_LOG_INTERVAL_MS)
@@ -35,7 +37,13 @@ export class AuditLog {
   constructor(options: AuditLogOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
-    this.#budget = new RefusalBudget((source, count) => this.#write('omitted', { ...source, count }), this.#now)
+    const omit = (source: Source, count: number) => this.#write('omitted', { ...source, count })
+    this.#refusals = new LineBudget(REFUSAL_LINES, omit, this.#now)
+    this.#listening = new LineBudget(
+      LISTEN_LINES,
+      (source, count) => omit({ ...source, action: 'listen' }, count),
+      this.#now,
+    )
   }
 
   /** Lines since the start. Those that were dropped found the disk too slow, full or gone for too long. */
@@ -62,7 +70,8 @@ export class AuditLog {
   async close(limitMs: number): Promise<void> {
     const writer = this.#writer
     if (writer === undefined) return
-    this.#budget.flush()
+    this.#refusals.flush()
+    this.#listening.flush()
     this.#writer = undefined
     await writer.flush(limitMs)
     if (this.#options.target !== 'stderr') writer.close()
@@ -77,11 +86,11 @@ export class AuditLog {
       ...(level >= AUDIT_LEVELS.indexOf('listens') ? this.#listens() : undefined),
       refused: (actor, action, code, target) => {
         const { id: session, address } = actor
-        if (!this.#budget.take(session === '' ? { address } : { session })) return
+        if (!this.#refusals.take(session === '' ? { address } : { session })) return
         this.#write('refused', { ...whoOf(actor), action, code, target })
       },
       upgradeRefused: ({ address, origin }, code) => {
-        if (!this.#budget.take({ address })) return
+        if (!this.#refusals.take({ address })) return
         this.#write('upgrade-refused', { address, origin: origin?.slice(0, MAX_ORIGIN_CHARS), code })
       },
       turnedAway: (count) => this.#write('upgrade-refused', { code: 'E_CONNECTION_LIMIT', count }),
@@ -98,9 +107,12 @@ export class AuditLog {
   }
 
   #listens(): Observer {
+    const write = (event: string, session: Actor, pattern: string) => {
+      if (this.#listening.take(clientOf(session))) this.#write(event, { ...whoOf(session), pattern })
+    }
     return {
-      listened: (session, pattern) => this.#write('listened', { ...whoOf(session), pattern }),
-      unlistened: (session, pattern) => this.#write('unlistened', { ...whoOf(session), pattern }),
+      listened: (session, pattern) => write('listened', session, pattern),
+      unlistened: (session, pattern) => write('unlistened', session, pattern),
     }
   }
 
@@ -121,23 +133,44 @@ function whoOf({ door, id, userId, address }: Actor): object {
   return { door, session: id || undefined, user: userId, address: address || undefined }
 }
 
-/** Lines of one session or address per second: a client that is refused again and again must not fill the disk. */
-const LINES_PER_SECOND = 10
-/** Sessions and addresses that are counted at once; further ones get no line. Each costs about 100 bytes, for a second. */
+/** Counted for its user or its address, so that it gets no new lines by connecting again; many clients may share a private address. */
+function clientOf({ id: session, userId: user, address }: Actor): Source {
+  if (user !== undefined) return { user }
+  const counted = countedAddress(address)
+  return counted === undefined ? { session } : { address: counted }
+}
+
+/** Lines that one source may cause. */
+interface LineLimits {
+  /** At once, after a rest. */
+  readonly burst: number
+  readonly perSecond: number
+  /** Whether those that could not be counted get lines. */
+  readonly isOpen: boolean
+}
+
+/** A client that is refused again and again must not fill the disk. */
+const REFUSAL_LINES: LineLimits = { burst: 10, perSecond: 10, isOpen: false }
+/** Nor must one that begins and ends listens. All listens of a user's connections that come back at once get their lines. */
+const LISTEN_LINES: LineLimits = { burst: 10_000, perSecond: 10, isOpen: true }
+/** Sources that are counted at once. Each costs about 100 bytes. */
 const MAX_SOURCES = 10_000
 const PERIOD_MS = 1_000
 
-/** Whose refusals are counted together: those of a session, of an address, or all that could not be counted. */
+/** Whose lines are counted together: those of a session, a user or an address, or all that could not be counted. */
 interface Source {
   readonly session?: string
+  readonly user?: string
   readonly address?: string
+  readonly action?: string
 }
 
-/** Bounds the lines that one source of refusals causes. Forgets everything each second. */
-class RefusalBudget {
+/** Bounds the lines that one source causes. Each second, it says how many were left out, and forgets those whose burst is whole. */
+class LineBudget {
+  readonly #limits: LineLimits
   readonly #now: () => number
   readonly #tellOmitted: (source: Source, count: number) => void
-  readonly #counts = new Map<string, { readonly source: Source; count: number }>()
+  readonly #counts = new Map<string, { readonly source: Source; count: number; omittedCount: number }>()
   /** Those that came too late to have an entry. */
   #uncounted = 0
   #startedMs = Number.NEGATIVE_INFINITY
@@ -146,31 +179,42 @@ class RefusalBudget {
    * @param tellOmitted Called at the end of a second, once for each source that had too many.
    * @param now A clock in milliseconds.
    */
-  constructor(tellOmitted: (source: Source, count: number) => void, now: () => number) {
+  constructor(limits: LineLimits, tellOmitted: (source: Source, count: number) => void, now: () => number) {
+    this.#limits = limits
     this.#tellOmitted = tellOmitted
     this.#now = now
   }
 
   take(source: Source): boolean {
-    if (this.#now() - this.#startedMs >= PERIOD_MS) this.flush()
-    const name = source.session ?? `address ${source.address}`
-    const entry = this.#counts.get(name) ?? { source, count: 0 }
+    const sinceMs = this.#now() - this.#startedMs
+    // A clock that was set back begins a new second too.
+    if (sinceMs >= PERIOD_MS || sinceMs < 0) this.flush()
+    const { burst, isOpen } = this.#limits
+    const { session, user, address } = source
+    const name = session ?? (user === undefined ? `address ${address}` : `user ${user}`)
+    const entry = this.#counts.get(name) ?? { source, count: 0, omittedCount: 0 }
     if (entry.count === 0 && this.#counts.size >= MAX_SOURCES) {
-      this.#uncounted++
-      return false
+      if (!isOpen) this.#uncounted++
+      return isOpen
     }
     this.#counts.set(name, entry)
-    return entry.count++ < LINES_PER_SECOND
+    if (entry.count < burst) entry.count++
+    else entry.omittedCount++
+    return entry.omittedCount === 0
   }
 
   /** Begins a new second. */
   flush(): void {
-    for (const { source, count } of this.#counts.values()) {
-      if (count > LINES_PER_SECOND) this.#tellOmitted(source, count - LINES_PER_SECOND)
+    const nowMs = this.#now()
+    const paidCount = (this.#limits.perSecond * Math.max(PERIOD_MS, nowMs - this.#startedMs)) / PERIOD_MS
+    for (const [name, entry] of this.#counts) {
+      if (entry.omittedCount > 0) this.#tellOmitted(entry.source, entry.omittedCount)
+      entry.omittedCount = 0
+      entry.count -= paidCount
+      if (entry.count <= 0) this.#counts.delete(name)
     }
     if (this.#uncounted > 0) this.#tellOmitted({}, this.#uncounted)
-    this.#counts.clear()
     this.#uncounted = 0
-    this.#startedMs = this.#now()
+    this.#startedMs = nowMs
   }
 }

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { STOP_GRACE_MS } from '../../../../kernel/node/stop-list.js'
 import { warningsOf } from '../../../options/rules.js'
 import type { ResolvedOptions } from '../../../options/server-options.js'
 import { type Finding, failure, ok, skipped, warning } from '../target.js'
 import { BROKER_LINES } from './broker-lines.js'
-import { lastValueOf, type ProductionFolder } from './folder.js'
+import { ASKS_READY, namesIn, type ProductionFolder } from './folder.js'
+import { blocksOf, descriptorsOf, lastValueOf, linesInForce, secondsOf } from './read-value.js'
 import { HOLDS, OF_KIND } from './safe-lines.js'
 
 type Problem = readonly [text: string, advice: string]
@@ -36,10 +37,10 @@ const OF_OTHERS = 0o077
 
 function secretProblems(folder: ProductionFolder): readonly Problem[] {
   const root = path.join(folder.path, 'secrets')
-  const names = existsSync(root) ? readdirSync(root) : []
+  const names = namesIn(root)
   const problems: Problem[] = []
   for (const file of process.platform === 'win32' ? [] : [root, ...names.map((name) => path.join(root, name))]) {
-    const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+    const mode = existsSync(file) ? statSync(file).mode : 0
     if ((mode & OF_OTHERS) !== 0)
       problems.push([`others than its owner can open ${file} (${(mode & 0o777).toString(8)})`, `chmod go= ${file}`])
   }
@@ -72,12 +73,17 @@ function trackedSecrets(folder: string): readonly string[] {
   }
 }
 
-/** Files of an installation are few; what its programs have written is not looked at. */
-function filesIn(folder: string): readonly string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
-    .filter((name) => !/^(secrets|data|\.git)\//.test(name))
+/** What its programs have written is not looked at, and no link is followed. */
+const NOT_READ: ReadonlySet<string> = new Set(['secrets', 'data', '.git'])
+
+/** Files of an installation are few. */
+function filesIn(root: string, below = ''): readonly string[] {
+  return namesIn(path.join(root, below)).flatMap((each) => {
+    const name = path.join(below, each)
+    const found = lstatSync(path.join(root, name), { throwIfNoEntry: false })
+    if (found?.isDirectory()) return NOT_READ.has(name) ? [] : filesIn(root, name)
+    return found?.isFile() ? [name] : []
+  })
 }
 
 function checkOptions(options: ResolvedOptions): readonly Finding[] {
@@ -149,10 +155,12 @@ function checkOptions(options: ResolvedOptions): readonly Finding[] {
 /** The checks of the proxy after which a node gets nobody. */
 const CHECKS = 2
 
-function checkTimes({ kind, unit, text }: ProductionFolder, options: ResolvedOptions): readonly Finding[] {
-  const intervalS = kind === 'helm' ? 2 : Number.parseFloat(lastCaddyValue(text('Caddyfile'), 'health_interval') ?? '0')
+function checkTimes({ kind, units, text }: ProductionFolder, options: ResolvedOptions): readonly Finding[] {
+  const proxies = blocksOf(text('Caddyfile'), /^\s*reverse_proxy /)
+  const proxy = proxies.find((block) => ASKS_READY.test(block)) ?? proxies[0] ?? ''
+  const intervalS = kind === 'helm' ? 2 : secondsOf(lastValueOf(proxy, 'health_interval'))
   const key = { systemd: 'TimeoutStopSec', compose: 'stop_grace_period', helm: 'terminationGracePeriodSeconds' }[kind]
-  const stopMs = Number.parseFloat(lastValueOf(unit, key) ?? '0') * 1_000
+  const stopMs = Math.min(...units.map((unit) => secondsOf(lastValueOf(unit, key)))) * 1_000
   const neededMs = options.drainDelayMs + options.drainTimeoutMs + STOP_GRACE_MS
   const problems: Problem[] = []
   if (options.drainDelayMs < CHECKS * intervalS * 1_000 || intervalS === 0)
@@ -165,38 +173,39 @@ function checkTimes({ kind, unit, text }: ProductionFolder, options: ResolvedOpt
   return verdict('drain', 'the proxy notices a node that leaves, and its clients have time to go', problems)
 }
 
-function lastCaddyValue(text: string, name: string): string | undefined {
-  return new RegExp(`^\\s*${name} (\\S+)$`, 'm').exec(text)?.[1]
-}
-
 /** Log, broker, listening sockets, and connections that are refused. */
 const OTHER_FILES = 500
 
 function checkDescriptors(
-  { kind, unit, text }: ProductionFolder,
+  { kind, units, text }: ProductionFolder,
   { maxConnections }: ResolvedOptions,
 ): readonly Finding[] {
   if (kind === 'helm') return [skipped('descriptors', 'the nodes of Kubernetes set their number')]
   const key = kind === 'systemd' ? 'LimitNOFILE' : 'nofile'
-  const proxy = kind === 'systemd' ? text('systemd/webmq-proxy.service') : unit
+  const proxy =
+    kind === 'systemd' ? text('systemd/webmq-proxy.service') : blocksOf(text('compose.yaml'), /^ {2}proxy:/).join('\n')
   const problems: Problem[] = []
   for (const [whose, from, needed] of [
-    ['a node', unit, maxConnections + OTHER_FILES],
-    ['the proxy', proxy, 2 * maxConnections + OTHER_FILES],
+    ['a node', units, maxConnections + OTHER_FILES],
+    ['the proxy', [proxy], 2 * maxConnections + OTHER_FILES],
   ] as const) {
-    const limit = Number(lastValueOf(from, key) ?? 0)
+    const limit = Math.min(...from.map((each) => descriptorsOf(each, key)))
     if (limit < needed) problems.push([`${whose} may open ${limit} files and needs ${needed}`, `Raise ${key}.`])
   }
   return verdict('descriptors', 'each connection has one', problems)
 }
 
 /** Looks for the lines that make an installation safe. What is absent is a mistake, whatever stands in its place. */
-function checkLines({ kind, text }: ProductionFolder): readonly Finding[] {
+function checkLines({ kind, units, text }: ProductionFolder): readonly Finding[] {
+  const inForce = (file: string) => {
+    if (file === 'systemd/webmq@.service') return units.join('\n')
+    return file.endsWith('.conf') ? linesInForce(text(file)) : text(file)
+  }
   const ofBroker = Object.entries(BROKER_LINES).flatMap(([file, each]) => (text(file) === '' ? [] : each))
   const lines = [...ofBroker, ...OF_KIND[kind]]
   const checks = [...new Set(lines.map(({ check }) => check))]
   return checks.flatMap((check) => {
-    const broken = lines.filter((each) => each.check === check && !each.holds.test(text(each.file)))
+    const broken = lines.filter((each) => each.check === check && !each.holds.test(inForce(each.file)))
     return verdict(
       check,
       HOLDS[check] ?? '',

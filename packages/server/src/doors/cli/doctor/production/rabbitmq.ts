@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { ask, jsonOf } from '../health.js'
 import { type DoctorTarget, type Finding, failure, ok, whyOf } from '../target.js'
 import type { ProductionFolder } from './folder.js'
+import { linesInForce } from './read-value.js'
 
 const SERVER_COUNT = 3
 /** From the port of clients to that of the management plugin: 5672 and 15672 by default. */
@@ -54,7 +55,7 @@ type Problem = readonly [text: string, advice: string]
 
 function problemsOf(servers: readonly Server[], { text }: ProductionFolder): Problem[] {
   const running = servers.filter((server) => server.running)
-  const conf = text('rabbitmq.conf')
+  const conf = linesInForce(text('rabbitmq.conf'))
   const limits = [
     ['mem_limit', sizeIn(conf, 'vm_memory_high_watermark')],
     ['disk_free_limit', sizeIn(conf, 'disk_free_limit')],

@@ -4,6 +4,7 @@ import { ask, checkClock, jsonOf } from '../health.js'
 import { type DoctorTarget, type Finding, failure, ok, parseServerUrl, skipped, whyOf } from '../target.js'
 import type { ProductionFolder } from './folder.js'
 import { checkRabbitmq } from './rabbitmq.js'
+import { blocksOf } from './read-value.js'
 
 const PROMETHEUS = 'http://127.0.0.1:9090'
 const NODE_COUNT = 3
@@ -14,8 +15,8 @@ export async function checkRunning(folder: ProductionFolder, timeoutMs: number):
     ...parseServerUrl(url),
     ...{ origin: undefined, token: undefined, ca: undefined, idleMs: undefined, timeoutMs },
   })
-  const [, addresses = ''] =
-    /- targets: \[(.*)\]/.exec(folder.text('prometheus/prometheus.yml').split('job_name: webmq')[1] ?? '') ?? []
+  const job = blocksOf(folder.text('prometheus/prometheus.yml'), /^\s*- job_name: "?webmq"?$/).join('\n')
+  const addresses = [...job.matchAll(/- targets: \[(.*)\]/g)].join()
   const nodes =
     folder.kind === 'systemd' ? [...addresses.matchAll(/"([^"]+)"/g)].map(([, place]) => `http://${place}`) : []
   const findings = await Promise.all([

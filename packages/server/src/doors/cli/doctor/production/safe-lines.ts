@@ -35,7 +35,7 @@ const MONITORING_LINES: readonly SafeLine[] = [
   line(
     'nodes',
     'prometheus/prometheus.yml',
-    /targets: \[("[^"]+", *){2}"[^"]+"\]/,
+    /job_name: "?webmq"?\n(?: {4,}.*\n)*? *- targets: \[("[^"]+", *){2,}"[^"]+"\]/,
     'Prometheus does not watch three nodes',
     'the admin ports of all nodes',
   ),
@@ -87,7 +87,7 @@ export const OF_KIND: Readonly<Record<ProductionFolder['kind'], readonly SafeLin
     line(
       'nodes',
       'systemd/webmq@.service',
-      /^Restart=(always|on-failure)$/m,
+      /^Restart=(always|on-failure)$(?![\s\S]*^Restart=)/m,
       'a node that crashes stays away',
       'Restart=always',
     ),
