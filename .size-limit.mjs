@@ -25,7 +25,7 @@ const PART_BYTES = {
   schema: 2_048,
   sse: 8_224,
   state: 1_792,
-  stream: 7_488,
+  stream: 7_520,
   tabs: 6_656,
 }
 

@@ -34,7 +34,7 @@ const FEATURES = [
 /** Most lines of product code by part, and most bytes of Markdown (ADR 85). */
 const BUDGETS: readonly (readonly [part: string, files: RegExp, most: number])[] = [
   ['kernel', /^packages\/server\/src\/kernel\//, 14_000],
-  ['features', /^packages\/server\/src\/features\//, 14_000],
+  ['features', /^packages\/server\/src\/features\//, 14_400],
   ['doors', /^packages\/server\/src\/doors\//, 13_500],
   ['adapters', /^packages\/server\/src\/adapters\//, 12_300],
   ['redis', /^packages\/broker-redis\/src\//, 2_600],
@@ -44,7 +44,7 @@ const BUDGETS: readonly (readonly [part: string, files: RegExp, most: number])[]
   ['uWebSockets.js', /^packages\/transport-uws\/src\//, 1_500],
   ['client', /^packages\/client\/src\//, 18_800],
 ]
-const MAX_MARKDOWN_BYTES = 1_020_000
+const MAX_MARKDOWN_BYTES = 1_030_000
 
 /** What is there today, and may only shrink. `npx vitest run --project end-to-end test/house.test.ts -u` writes it. */
 const IMPORTS = 'imports.json'
