@@ -42,5 +42,5 @@ export function parseCount(text: string): number | undefined {
 }
 
 function isName(text: string, maxChars: number): boolean {
-  return typeof text === 'string' && /^[\w-]+$/.test(text) && text.length <= maxChars
+  return /^[\w-]+$/.test(text) && text.length <= maxChars
 }

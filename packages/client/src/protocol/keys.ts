@@ -49,13 +49,7 @@ export function patternDefect(text: string): string | undefined {
 
 /** Words may be empty, as in AMQP. Nothing is normalized. */
 function isValid(text: string, misplacedWildcard: RegExp): boolean {
-  return (
-    typeof text === 'string' &&
-    text !== '' &&
-    !isTooLong(text) &&
-    !FORBIDDEN.test(text) &&
-    !misplacedWildcard.test(text)
-  )
+  return text !== '' && !isTooLong(text) && !FORBIDDEN.test(text) && !misplacedWildcard.test(text)
 }
 
 /** A UTF-16 unit takes one to three bytes: most texts need no count. */

@@ -293,5 +293,6 @@ function assertLocal(pattern: string, handler: LocalHandler): void {
 
 /** @throws {WebMQError} `E_OPTION_INVALID` */
 function assertGroup(group: string): void {
-  if (!isGroup(group)) throw new WebMQError('E_OPTION_INVALID', { detail: `group: ${group}` })
+  if (typeof group !== 'string' || !isGroup(group))
+    throw new WebMQError('E_OPTION_INVALID', { detail: `group: ${group}` })
 }

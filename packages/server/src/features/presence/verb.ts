@@ -37,26 +37,26 @@ export function presenceVerb(presence: Presence): VerbRow<'presence'> {
       assertMayUse(session, message)
       const { connection, meter } = session
       const own = presence.of(connection)
+      const tell = (change: OwnChange | undefined, byteCount: number) => {
+        if (change === undefined) return
+        meter.charge(own.tellingUnits(key, byteCount))
+        // Before the answer: so a client that was answered knows of itself what the node knows [P-14.5].
+        if (change.told !== undefined) session.replyEncoded(change.told)
+      }
       switch (op) {
         case 'enter': {
           const { member, data } = message
           const length = data?.length ?? 0
           meter.charge(ENTER_UNITS + length / DATA_BYTES_PER_UNIT)
           const entered = own.enter(key, session, member, data)
-          meter.charge(own.tellingUnits(key, MEMBER_BYTES + length))
-          tellOwn(session, entered)
+          tell(entered, MEMBER_BYTES + length)
           session.reply({ verb: 'ok', id, result: { id: entered.id } })
           return
         }
-        case 'leave': {
-          const left = own.leave(key)
-          if (left !== undefined) {
-            meter.charge(own.tellingUnits(key, DEPARTURE_BYTES))
-            tellOwn(session, left)
-          }
+        case 'leave':
+          tell(own.leave(key), DEPARTURE_BYTES)
           session.reply({ verb: 'ok', id })
           return
-        }
         case 'unwatch':
           own.unwatch(key)
           session.reply({ verb: 'ok', id })
@@ -85,13 +85,6 @@ function whenComplete(presence: Presence, session: Session, next: () => void): v
   return andThen(presence.whenComplete(), () => {
     if (!session.isClosed) next()
   })
-}
-
-/** Before the answer: so a client that was answered knows of itself what the node knows [P-14.5]. */
-function tellOwn(session: Session, { told }: OwnChange): void {
-  if (told === undefined) return
-  session.replyEncoded(told)
-  session.meter.charge(told.length / MEMBER_BYTES_PER_UNIT)
 }
 
 /** The members are copied once, into the frame: they may be large. */

@@ -1,5 +1,6 @@
-import { refusalOf, type WriteKind } from 'webmq-client/protocol'
+import { encodeJson, refusalOf, WebMQError, type WriteKind } from 'webmq-client/protocol'
 import { assertShallow } from '../../kernel/base/json-excess.js'
+import { JsonText } from '../../kernel/base/json-text.js'
 import { parseJson } from '../../kernel/base/parse-json.js'
 
 /** What every reader can read. @throws {WebMQError} `E_PAYLOAD_INVALID`. */
@@ -14,4 +15,18 @@ export function assertPayload(kind: WriteKind, payload: Uint8Array, isBinary: bo
     return
   }
   throw refusalOf('E_PAYLOAD_INVALID', { detail: `no payload of ${kind}` })
+}
+
+/** What readers get: nothing of an error that is none of the table. */
+export function failureOf(error: unknown): string {
+  const isTold = error instanceof WebMQError
+  return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
+}
+
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+export function jsonOf(value: unknown): string {
+  if (value === undefined) return ''
+  const json = value instanceof JsonText ? value.text : encodeJson(value)
+  assertShallow(Buffer.from(json))
+  return json
 }

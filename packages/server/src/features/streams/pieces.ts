@@ -24,10 +24,8 @@ export function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
 export function partsOf(piece: Piece, maxPayloadBytes: number): Piece[] {
   const maxLength = maxLengthOf(piece, maxPayloadBytes)
   const parts: Piece[] = []
-  for (let at = 0; at < piece.length; at += maxLength) {
-    const end = at + maxLength
-    parts.push(typeof piece === 'string' ? piece.slice(at, end) : copyBytes(piece.subarray(at, end)))
-  }
+  const whole = typeof piece === 'string' ? piece : copyBytes(piece)
+  for (let at = 0; at < whole.length; at += maxLength) parts.push(whole.slice(at, at + maxLength))
   return parts
 }
 

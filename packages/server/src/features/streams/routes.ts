@@ -119,15 +119,12 @@ async function pour(
       return new WebMQError('E_TOKEN_EXPIRED')
     return node.revocations.covers(identity) ? new WebMQError('E_TOKEN_REVOKED') : undefined
   }
-  const checks = setInterval(
-    // A timer fires before the sockets are read: this node may have stood still.
-    () =>
-      setImmediate(() => {
-        const refusal = check()
-        if (refusal !== undefined) ended.abort(refusal)
-      }),
-    Math.min(CHECK_MS, options.streamBodyTimeoutMs),
-  )
+  const refuse = () => {
+    const refusal = check()
+    if (refusal !== undefined) ended.abort(refusal)
+  }
+  // A timer fires before the sockets are read: this node may have stood still.
+  const checks = setInterval(setImmediate, Math.min(CHECK_MS, options.streamBodyTimeoutMs), refuse)
   try {
     if (writer.signal.aborted) stop()
     for (;;) {

@@ -1,8 +1,5 @@
-import { Deadlines } from '../../kernel/base/deadlines.js'
-import { logBug } from '../../kernel/base/log-bug.js'
 import type { StreamFollower } from '../../kernel/session/gateway/event-streams.js'
 import type { Feature } from '../feature.js'
-import type { Nodes } from '../nodes/index.js'
 import { StreamFeeds, type StreamFeedsContext } from './feed.js'
 import { followStream } from './follow.js'
 import { SharedStreams } from './shared-streams.js'
@@ -10,8 +7,7 @@ import { type JoinWriters, StreamStops } from './stops.js'
 import { type StreamStats, Streams, type StreamsContext } from './streams.js'
 import { streamVerbs } from './verbs.js'
 
-type Context = Omit<StreamsContext, 'deadlines'> &
-  Omit<StreamFeedsContext, 'streams'> & { readonly join: JoinWriters; readonly nodes: Pick<Nodes, 'awakeMs'> }
+type Context = StreamsContext & Omit<StreamFeedsContext, 'streams'> & { readonly join: JoinWriters }
 
 export const streams = {
   metrics: {
@@ -26,23 +22,14 @@ export const streams = {
       'rollUpFailedCount: Ended streams that stay as their appends in the log: larger than `maxPayloadBytes`, or refused by the broker.',
   },
   open(context: Context) {
-    const { nodes, logger } = context
-    // What its writers sent while this node stood still has not been read: it ends none of their streams.
-    const deadlines = new Deadlines({
-      now: nodes.awakeMs,
-      onError: (err) => logBug(logger, { err }, 'a deadline of a stream failed'),
-    })
-    const streams = new Streams({ ...context, deadlines })
+    const streams = new Streams(context)
     const sharedStreams = new SharedStreams({ ...context, streams })
-    const stops = new StreamStops({ ...context, streams, now: nodes.awakeMs })
+    const stops = new StreamStops({ ...context, streams })
     const feeds = new StreamFeeds({ ...context, streams })
     return {
       verbs: streamVerbs(streams),
       closed: ({ connection }) => feeds.release(connection),
-      stop() {
-        streams.stop()
-        deadlines.stop()
-      },
+      stop: () => streams.stop(),
       stats: () => streams.stats(),
       routes: async () => (await import('./routes.js')).streamRoutes(streams, sharedStreams, stops),
       follower: {

@@ -21,8 +21,6 @@ export interface StopsContext {
   readonly author: Author
   readonly limits: Pick<StreamLimits, 'streamLeaseMs'>
   readonly join: JoinWriters
-  /** A clock, in milliseconds, that stands while the process does. */
-  readonly now: () => number
 }
 
 /** Streams that this node writes, for its process or for a request, and who asks them to stop. */
@@ -36,9 +34,9 @@ export class StreamStops {
 
   /** Begins a stream as its writer. @param isStoppable It answers requests at the key [P-18.7]. */
   async begin(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter> {
-    const { streams, limits, join, now } = this.#context
+    const { streams, limits, join } = this.#context
     const { maxPayloadBytes } = author.limits
-    const writer = new ProcessWriter(key, { streams, author, leaseMs: limits.streamLeaseMs, maxPayloadBytes, now })
+    const writer = new ProcessWriter(key, { streams, author, leaseMs: limits.streamLeaseMs, maxPayloadBytes })
     await writer.start(meta)
     this.#writers.add(writer)
     writer.leave = () => this.#writers.delete(writer)

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
 import type { Position } from '../../kernel/ports/broker.js'
 import type { Author } from '../../kernel/publishing/author.js'
+import { failureOf, jsonOf } from './payload.js'
 import { maxLengthOf, type Piece, partsOf } from './pieces.js'
 import type { Streams } from './streams.js'
-import { failureOf, isEnded, isPassing, jsonOf } from './writer-answers.js'
 
 /** Writes a stream. What is appended while the broker has not answered goes into one message. */
 export interface StreamWriter extends AsyncDisposable {
@@ -36,8 +36,6 @@ export interface WriterContext {
   readonly author: Author
   readonly leaseMs: number
   readonly maxPayloadBytes: number
-  /** A clock, in milliseconds, that stands while the process does. */
-  readonly now: () => number
 }
 
 interface Waiting {
@@ -239,20 +237,20 @@ export class ProcessWriter implements StreamWriter {
 
   /** One after the other, and each again while the broker is away. */
   #write(kind: WriteKind, payload: string | Uint8Array): Promise<void> {
-    const { streams, author, leaseMs, now } = this.#context
+    const { streams, author, leaseMs } = this.#context
     const written = this.#last
       .catch(() => undefined)
       .then(async () => {
         const sequence = kind === 'beat' ? this.#sequence : ++this.#sequence
         const write = { key: this.key, stream: this.id, sequence, kind, payload }
-        const endMs = now() + leaseMs
+        const endMs = performance.now() + leaseMs
         for (;;) {
           try {
             const { position } = await streams.write(author, write, typeof payload !== 'string')
             this.#position = position ?? this.#position
             return
           } catch (error) {
-            if (kind === 'beat' || !isPassing(error, kind) || now() > endMs) throw error
+            if (kind === 'beat' || !isPassing(error, kind) || performance.now() > endMs) throw error
             await sleep('retryAfterMs' in error ? Math.max(PAUSE_MS, Number(error.retryAfterMs)) : PAUSE_MS)
           }
         }
@@ -283,6 +281,18 @@ export function assertStop(request: unknown, id: string): void {
   const { type, stream = id } = Object(request) as Readonly<Record<string, unknown>>
   if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
   if (stream !== id) throw new WebMQError('E_STREAM_ENDED')
+}
+
+const PASSING = new Set(['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'])
+
+/** Whether the same message may be accepted later. A start that comes too fast is refused at once. */
+function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
+  if (!(error instanceof WebMQError)) return false
+  return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
+}
+
+function isEnded(error: unknown): boolean {
+  return error instanceof WebMQError && error.code === 'E_STREAM_ENDED'
 }
 
 /** Whoever does not await it is told by the signal: a stream that is lost does not end the process of its writer. */

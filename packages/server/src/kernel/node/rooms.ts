@@ -215,7 +215,8 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     author,
     listen: addListener,
     join: features.queueGroups.join,
-    nodes,
+    // What its writers sent while this node stood still has not been read: it ends none of their streams.
+    deadlines: nodes.deadlines,
     limits: options,
     logger,
   })
