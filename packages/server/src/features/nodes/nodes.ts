@@ -54,6 +54,8 @@ export class Nodes {
   readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
+  /** When the link with the others was there again; -Infinity: it was never lost. */
+  #againMs = Number.NEGATIVE_INFINITY
   #hasBroker = false
   #isJoining = false
   /** Clients may be served: other nodes know this one, or cannot be reached. */
@@ -109,6 +111,12 @@ export class Nodes {
   /** Whether messages to other nodes pass at present. */
   get isUp(): boolean {
     return this.#isUp && this.#state === 'open'
+  }
+
+  /** For how long messages of other nodes arrive: 0 while this one is cut off, Infinity if it never was. */
+  get hearingMs(): number {
+    if (!this.hasOthers) return Number.POSITIVE_INFINITY
+    return this.#isUp ? this.awakeMs() - this.#againMs : 0
   }
 
   get isCutOff(): boolean {
@@ -203,6 +211,7 @@ export class Nodes {
   status(status: BrokerStatus): void {
     const isUp = status === 'up'
     if (isUp === this.#isUp) return
+    if (isUp && this.#life > 0) this.#againMs = this.awakeMs()
     this.#isUp = isUp
     this.#life++
     if (this.#state !== 'open') return

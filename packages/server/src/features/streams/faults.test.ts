@@ -128,6 +128,17 @@ describe('a watch', () => {
     await vi.waitFor(() => expect(fake.server.stats().streams.lostCount).toBe(1), { timeout: 5_000 })
   })
 
+  it('begins the lease anew after a gap, which beats may have fallen into', async () => {
+    const { fake, broker } = await start({ streamLeaseMs: 1_000 })
+    const client = await fake.connect()
+    await send(client, 'a', 0, 'start')()
+    await new Promise((resolve) => setTimeout(resolve, 900))
+    broker.sink?.gap('broker-lost')
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect(await send(client, 'a', 1, 'append', '"x"')()).toBe('ok')
+    expect(fake.server.stats().streams.lostCount).toBe(0)
+  })
+
   // Symptom: when a clock was set forward by more than the lease, quiet streams ended; set back, none did.
   it.each([3_600_000, -3_600_000])('does not count a clock that is set by %i ms', async (stepMs) => {
     const { fake } = await start({ streamLeaseMs: 1_000 })

@@ -43,6 +43,8 @@ export class StreamStops {
     if (!isStoppable) return writer
     try {
       const leave = await join(nameOf(key), (asked) => writer.asked(asked))
+      // It may have broken meanwhile.
+      if (!this.#writers.has(writer)) leave()
       writer.leave = () => {
         this.#writers.delete(writer)
         leave()

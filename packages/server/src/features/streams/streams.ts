@@ -21,6 +21,8 @@ import { StreamWatches, type WatchesContext } from './watches.js'
 
 /** What {@link Streams} work with. */
 export interface StreamsContext extends WatchesContext {
+  /** For how long messages of other nodes arrive, in milliseconds of the clock of `deadlines`. */
+  readonly hearingMs: () => number
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'reachEnd'>
   readonly isLogged: (key: string) => boolean
   readonly publisher: Pick<Publisher, 'publish'>
@@ -323,6 +325,9 @@ export class Streams {
   /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
   #lost(watch: StreamWatch): void {
     watch.renew()
+    // Beats are in no log: those of the time in which this node was cut off are gone.
+    const { hearingMs, limits } = this.#context
+    if (hearingMs() < limits.streamLeaseMs) return
     this.#endLost(watch).catch((err: unknown) => {
       // The next lease tries again.
       this.#lostFailedCount++

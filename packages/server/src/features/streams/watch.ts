@@ -146,8 +146,9 @@ export class StreamWatch {
     while (this.#fold.isForgotten) await this.follow(reader, true)
   }
 
-  /** Messages may be missing: the log is read. */
-  gapped(): void {
+  /** Messages may be missing: the log is read. @param areBeatsMissing So may beats, which are in no log. */
+  gapped(areBeatsMissing = false): void {
+    if (areBeatsMissing) this.renew()
     this.#hasMissed = true
     // It tries again by itself.
     this.follow().catch(() => undefined)

@@ -155,7 +155,7 @@ export class StreamWatches {
 
   /** Its functions live as long as the watch: made beside the reader, they would keep it, its request and its answer. */
   #listen(watch: StreamWatch): Promise<() => void> {
-    return this.#context.listen(watch.key, { receive: watch.deliver.bind(watch), onGap: () => watch.gapped() })
+    return this.#context.listen(watch.key, { receive: watch.deliver.bind(watch), onGap: () => watch.gapped(true) })
   }
 
   #create(key: string): StreamWatch {

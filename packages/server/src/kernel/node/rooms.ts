@@ -217,6 +217,7 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     join: features.queueGroups.join,
     // What its writers sent while this node stood still has not been read: it ends none of their streams.
     deadlines: nodes.deadlines,
+    hearingMs: () => nodes.hearingMs,
     limits: options,
     logger,
   })
