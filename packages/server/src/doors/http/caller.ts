@@ -63,9 +63,10 @@ export class Callers {
       if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
       if (this.#isApiKey(credential)) return operatorAt(address)
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
-      if (this.#keys.length > 0 && !hasPartsOfToken(credential))
+      const identity = await verifier.verify(credential).catch((error: unknown) => {
+        if (this.#keys.length === 0 || hasPartsOfToken(credential)) throw error
         throw new WebMQError('E_TOKEN_INVALID', { detail: 'neither an API key of this server nor a signed JWT' })
-      const identity = await verifier.verify(credential)
+      })
       if (node()?.revocations.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
       return clientOverHttp(identity, address)
     }
