@@ -209,6 +209,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/streams/watches.ts #withText': 'those of #byKey',
   'features/streams/writer.ts #waiting': '4 MiB of each writer of the application',
   'adapters/transports/backlog.ts #entries': 'maxOutboxBytes of each connection',
+  'adapters/transports/backlog.ts #notices': 'counted as #entries',
   'adapters/transports/backlog.ts #latest': 'those of #entries',
   'adapters/transports/backlog.ts #oldest': 'those of #entries',
   'adapters/transports/connection.ts groups': 'listens and watches of one connection',
