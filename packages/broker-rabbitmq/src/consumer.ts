@@ -61,8 +61,13 @@ export class Consumer {
     const tellOverflow = () => {
       events.lost(new Error('the node did not keep up: its queue was full and has dropped messages'))
     }
-    await channel.consume(queue, take, { noAck: false, exclusive: true })
-    await channel.consume(overflow, tellOverflow, { noAck: true, exclusive: true })
+    try {
+      await channel.consume(queue, take, { noAck: false, exclusive: true })
+      await channel.consume(overflow, tellOverflow, { noAck: true, exclusive: true })
+    } catch (error) {
+      consumer.stop()
+      throw error
+    }
     return consumer
   }
 
