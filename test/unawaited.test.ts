@@ -30,7 +30,7 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'features/nodes/log-agreement.ts: log.dispute': 'a link that fails is replaced',
   'features/nodes/log-agreement.ts: this.#context.log.dispute': 'as above',
   'features/nodes/nodes.ts: this.#join': 'waits for topics, which never fail, and for times',
-  'features/nodes/nodes.ts: this.#meet': 'waits for conditions, which hold or end',
+  'features/nodes/nodes.ts: this.#meeting.begin': 'waits for conditions, which hold or end',
   'features/nodes/nodes.ts: this.openTopic': 'a topic is bound again until it is, or the node stops',
   'features/nodes/part-sender.ts: this.#serve': 'catches and reports',
   'features/presence/occupancy/occupancy.ts: this.#table.open': 'as a topic',

@@ -8,6 +8,7 @@ import type { BrokerStatus } from '../../kernel/ports/broker.js'
 import { Attention } from './attention.js'
 import { LeaseSender } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
+import { Meeting } from './meeting.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
@@ -15,11 +16,6 @@ import type { NodesContext, NodesStats } from './options.js'
 import { compareClock, Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
 
 const TOPIC = 'nodes'
-/**
- * A node that starts knows all others once one that serves clients has named them. If none has by then, from when the broker
- * has accepted its question, there are no more than those who start too.
- */
-const GREETING_MS = 250
 const WAIT_MS = 1_000
 /** A node serves clients after this time also if the broker has not accepted its question. */
 const MEETING_MS = 5_000
@@ -51,23 +47,17 @@ export class Nodes {
   readonly #goneListeners: ((node: string, hasLeft: boolean) => void)[] = []
   readonly #leases: LeaseSender
   readonly #differences: Differences
+  readonly #meeting: Meeting
   readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
+  #wasUp = false
   /** When the link with the others was there again; -Infinity: it was never lost. */
   #againMs = Number.NEGATIVE_INFINITY
   #hasBroker = false
   #isJoining = false
   /** Clients may be served: other nodes know this one, or cannot be reached. */
   #hasJoined = false
-  /** Counts the times in which messages pass without a loss. */
-  #life = 0
-  /** The last one in which the broker has accepted a lease of this node, which asks the others for theirs. */
-  #askedLife = -1
-  /** The last one in which a node that serves clients has named the others. */
-  #namedLife = -1
-  #hasMet = false
-  #isGreeted = false
   #droppedCount = 0
 
   constructor(context: NodesContext) {
@@ -82,6 +72,13 @@ export class Nodes {
     const { deadlines } = this
     const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
     this.#peers = new Peers({ node, ttlMs, deadlines, isCutOff: () => this.isCutOff, gone })
+    this.#meeting = new Meeting({
+      until: (condition, timeoutMs) => this.until(condition, timeoutMs),
+      look: () => this.#conditions.look(),
+      isOpen: () => this.#state === 'open',
+      isComplete: () => this.#isComplete,
+      removeSilent: () => this.#peers.removeSilent(),
+    })
     this.attention = new Attention({ now: this.now, validMs: this.#peers.validMs, changed: () => this.lease() })
     this.channel = new NodeChannel({
       node,
@@ -125,12 +122,12 @@ export class Nodes {
 
   /** Whether the other nodes have had time to answer. */
   get isGreeted(): boolean {
-    return this.#isGreeted || !this.hasOthers
+    return this.#meeting.isGreeted || !this.hasOthers
   }
 
   /** Whether this node has known the others, or that there are none, since it started. */
   get hasMet(): boolean {
-    return this.#hasMet || !this.hasOthers
+    return this.#meeting.hasMet || !this.hasOthers
   }
 
   peers(): string[] {
@@ -193,8 +190,8 @@ export class Nodes {
   }
 
   /**
-   * The broker has started. Resolves when this node has what the others share, at the latest after `waitMs` with the
-   * broker. Without a topic it does nothing until one is opened.
+   * The broker has started. Resolves when this node has what the others share, or some seconds later. Without a topic it
+   * does nothing until one is opened.
    */
   async begin(): Promise<void> {
     this.#hasBroker = true
@@ -211,9 +208,10 @@ export class Nodes {
   status(status: BrokerStatus): void {
     const isUp = status === 'up'
     if (isUp === this.#isUp) return
-    if (isUp && this.#life > 0) this.#againMs = this.awakeMs()
+    if (isUp && this.#wasUp) this.#againMs = this.awakeMs()
     this.#isUp = isUp
-    this.#life++
+    this.#wasUp ||= isUp
+    this.#meeting.interrupted()
     if (this.#state !== 'open') return
     this.#peers.renewAll()
     if (isUp) this.gap()
@@ -221,7 +219,7 @@ export class Nodes {
 
   gap(): void {
     if (this.#state !== 'open') return
-    this.#life++
+    this.#meeting.interrupted()
     this.#log?.cutOff(this.#hasJoined)
     this.lease(true)
     for (const table of this.#tables.values()) table.restart()
@@ -287,30 +285,9 @@ export class Nodes {
     this.attention.start()
     this.lease(true)
     this.#renew()
-    void this.#meet()
-    await this.until(() => this.#hasMet, MEETING_MS)
-    if (!this.#hasMet && this.#state === 'open') this.context.logger.warn({ waitedMs: MEETING_MS }, UNMET)
-  }
-
-  /** Learns who is there: asks again after each cut, until the others have had time to answer. */
-  async #meet(): Promise<void> {
-    let isOver = false
-    let greeting: Promise<void> | undefined
-    while (!isOver && this.#state === 'open') {
-      const life = this.#life
-      await this.until(() => this.#askedLife === this.#life)
-      if (this.#askedLife !== life) continue
-      greeting = this.until(() => false, GREETING_MS)
-      await this.until(() => this.#namedLife === this.#life, GREETING_MS)
-      isOver = life === this.#life
-    }
-    await this.until(() => this.#isComplete)
-    this.#peers.removeSilent()
-    this.#hasMet = true
-    this.#conditions.look()
-    await greeting
-    this.#isGreeted = true
-    this.#conditions.look()
+    void this.#meeting.begin()
+    await this.until(() => this.hasMet, MEETING_MS)
+    if (!this.hasMet && this.#state === 'open') this.context.logger.warn({ waitedMs: MEETING_MS }, UNMET)
   }
 
   get #isNaming(): boolean {
@@ -343,11 +320,10 @@ export class Nodes {
 
   #sendLease(lease: object): void {
     const sentAtMs = this.now()
-    const life = this.#life
+    const { round } = this.#meeting
     const accepted = () => {
       this.attention.leased(sentAtMs)
-      this.#askedLife = life
-      this.#conditions.look()
+      this.#meeting.asked(round)
     }
     this.channel
       .send(TOPIC, 'lease', JSON.stringify(lease))
@@ -390,7 +366,7 @@ export class Nodes {
     }
     for (const other of others) this.#peers.obtain(other)
     // One that starts too does not know them.
-    if (others.length > 0 && fields.starts !== true) this.#namedLife = this.#life
+    if (others.length > 0 && fields.starts !== true) this.#meeting.named()
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }

@@ -114,6 +114,20 @@ describe('queue groups', () => {
     expect(taken.map(({ text }) => text).sort()).toEqual(['b', 'c', 'd'])
   })
 
+  it('are not taken for missing by a node that stops before it knows the others', async () => {
+    const broker = hub.createBroker()
+    const b = new GroupNode('b', broker)
+    nodes.push(b)
+    const starting = b.start()
+    const publishing = b.publish('jobs.x', '1')
+    setTimeout(() => broker.cut(), 1)
+    await sleep(50)
+    expect(b.groups.stats()).toMatchObject({ pendingCount: 1 })
+    await b.stop()
+    await expect(publishing).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE', retryable: true })
+    await starting
+  })
+
   it('are known to a node whose broker answers late, or breaks, while it starts', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]
     const taken: Taken[] = []
