@@ -130,8 +130,6 @@ class Presence:
         self._waiting: list[asyncio.Future[None]] = []
         self._asked: str | None = None
         self._is_synced = False
-        self._is_behind = False
-        """An own change that the server has accepted may not be known: differences come later [P-14.5]."""
         self.known: Members = {}
 
     async def enter(self, data: Any = None) -> None:
@@ -154,7 +152,6 @@ class Presence:
         was_present, self._is_present, self.id = self._is_present, False, None
         if was_present:
             await self._tell("leave")
-            self._is_behind = True
 
     async def get(self) -> tuple[Member, ...]:
         """Whoever is present now.
@@ -162,7 +159,7 @@ class Presence:
         Raises:
             WebMQError: `E_FORBIDDEN` and others.
         """
-        if self._is_synced and not self._is_behind:
+        if self._is_synced:
             return tuple(self.known.values())
         return tuple(_members_of(await self._requests.call("presence", self.key, options={"op": "get"})).values())
 
@@ -205,7 +202,6 @@ class Presence:
         # One that was sent before the answer is part of it.
         if not self._is_synced:
             return
-        self._is_behind = False
         members = dict(self.known)
         for id in _list_of(body.get("leave")):
             if isinstance(id, str):
@@ -237,7 +233,6 @@ class Presence:
         if not self._is_present:
             return
         if reply.error is None:
-            self._is_behind = True
             self.id = reply.result.get("id") if isinstance(reply.result, dict) else None
         elif reply.error.retryable:
             self._later(retry_s(reply.error, RETRY_S), lambda: self.opened() if self._is_present else None)
@@ -253,7 +248,7 @@ class Presence:
             return
         self._asked = None
         if reply.error is None:
-            self._is_synced, self._is_behind = True, False
+            self._is_synced = True
             self._become(_members_of(reply))
             self._settle(None)
         elif reply.error.retryable:

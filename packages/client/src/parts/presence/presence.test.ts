@@ -100,39 +100,6 @@ describe('presence', () => {
     expect(sent(server)).toEqual(['watch room'])
   })
 
-  it('knows of its own change before the server tells the difference, and emits it', async () => {
-    const { client, server } = createTestClient()
-    const differences: (() => void)[] = []
-    const watch = server.presence.watch.bind(server.presence)
-    vi.spyOn(server.presence, 'watch').mockImplementation((key, watcher) =>
-      watch(key, { tell: (...change) => differences.push(() => watcher.tell(...change)) }),
-    )
-    const room = presence<number>('room', { client })
-    const told = follow(room)
-    await settle()
-    await room.enter(1)
-    const { id } = room
-    expect(await room.get()).toEqual([{ id, data: 1 }])
-    await room.update(2)
-    expect(await Promise.all([room.get(), room.users()])).toEqual([[{ id, data: 2 }], [{ members: [{ id, data: 2 }] }]])
-    await room.leave()
-    expect(await room.get()).toEqual([])
-    const asked = [
-      'watch room',
-      'enter room',
-      'get room',
-      'enter room',
-      'get room',
-      'get room',
-      'leave room',
-      'get room',
-    ]
-    expect(sent(server)).toEqual(asked)
-    const emitted = ['sync ', `enter ${id} 1`, 'user-enter ', `update ${id} 2`, `leave ${id} 2`, 'user-leave ']
-    expect(told).toEqual(emitted)
-    expect(differences).toHaveLength(3)
-  })
-
   it('emits the present members to a later handle, and nothing twice to the others', async () => {
     const { client, server } = createTestClient()
     const first = follow(presence('room', { client }))

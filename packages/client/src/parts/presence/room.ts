@@ -38,8 +38,6 @@ export class Room {
   #isSynced = false
   /** Whether a watch was requested and not refused. */
   #isWatched = false
-  /** An own change that the server has accepted may not be among the members: differences come later [P-14.5]. */
-  #isBehind = false
   #failedAttempts = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   id: string | undefined
@@ -75,8 +73,7 @@ export class Room {
   }
 
   get(): Promise<readonly Member[]> {
-    const isKnown = this.#isSynced && !this.#isBehind
-    if (isKnown) return Promise.resolve([...this.#members.values()])
+    if (this.#isSynced) return Promise.resolve([...this.#members.values()])
     const closedBy = this.#core.closedBy()
     if (closedBy) return Promise.reject(closedBy)
     return new Promise((resolve, reject) => {
@@ -100,8 +97,8 @@ export class Room {
         options.ackTimeoutMs,
       )
       this.#asking.add(waiter)
-      // The answer to a watch is on its way, or the watch will be retried.
-      if (sender.isLive && this.#isWatched === this.#isSynced) this.#sendGet()
+      // With a watch, the answer is on its way, or the watch will be retried.
+      if (sender.isLive && !this.#isWatched) this.#sendGet()
     })
   }
 
@@ -161,7 +158,6 @@ export class Room {
       (id) => encodePresence({ ...request, id }),
       (answer) => {
         if (!(answer instanceof WebMQError)) {
-          this.#isBehind = true
           if (this.#sayings.size > 0) this.id = (answer.result as Member | undefined)?.id
           for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
         } else if (isLater(answer)) this.#retry()
@@ -186,8 +182,9 @@ export class Room {
       else {
         this.#isSynced = true
         this.#failedAttempts = 0
-        const members = this.#told(answer)
+        const members = membersIn(answer)
         for (const waiter of [...this.#asking]) waiter.resolve(members)
+        this.#become(new Map(members.map((member) => [member.id, member])))
         for (const watcher of this.#watchers) {
           if (watcher.isTold) watcher.tell(['sync', members])
           else this.#introduce(watcher)
@@ -202,19 +199,8 @@ export class Room {
       if (answer instanceof WebMQError) {
         // After a lost connection, the next one asks again.
         if (answer.code !== 'E_DISCONNECTED') for (const { reject } of waiting) reject(answer)
-      } else {
-        const members = this.#told(answer)
-        for (const { resolve } of waiting) resolve(members)
-      }
+      } else for (const { resolve } of waiting) resolve(membersIn(answer))
     })
-  }
-
-  /** The members of an answer: all changes that the server has accepted before. */
-  #told({ result }: Exclude<Reply, WebMQError>): readonly Member[] {
-    const { members = [] } = (result ?? {}) as { readonly members?: readonly Member[] }
-    this.#isBehind = false
-    if (this.#isSynced) this.#become(new Map(members.map((member) => [member.id, member])))
-    return members
   }
 
   #unanswered(error: WebMQError): void {
@@ -248,11 +234,8 @@ export class Room {
 
   #tellServer(op: 'leave' | 'unwatch'): Promise<void> {
     return new Promise((resolve) => {
-      if (!this.#core.sender.isLive) return resolve()
-      this.#core.requests.send(this.#encoder(op), () => {
-        this.#isBehind = true
-        resolve()
-      })
+      if (this.#core.sender.isLive) this.#core.requests.send(this.#encoder(op), () => resolve())
+      else resolve()
     })
   }
 
@@ -290,4 +273,8 @@ export class Room {
 /** Whether it continues by itself: with the next connection, or when the server answers again. */
 function isLater({ code }: WebMQError): boolean {
   return code === 'E_DISCONNECTED' || code === 'E_TIMEOUT'
+}
+
+function membersIn({ result }: Exclude<Reply, WebMQError>): readonly Member[] {
+  return (result as { readonly members?: readonly Member[] } | undefined)?.members ?? []
 }

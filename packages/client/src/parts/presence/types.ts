@@ -63,7 +63,7 @@ export interface Presence<D = unknown, Seen = Jsonified<D>> extends Disposable {
    */
   leave(): Promise<void>
   /**
-   * The present members: from local state while there are handlers, otherwise and after an own change from the server.
+   * The present members: from the server, or from local state while there are handlers.
    * @throws {WebMQError} `E_FORBIDDEN`, `E_TIMEOUT`, `E_CLOSED`.
    */
   get(): Promise<readonly Member<Seen>[]>
