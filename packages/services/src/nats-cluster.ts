@@ -34,7 +34,7 @@ export interface NatsClusterOptions extends Pick<ServiceOptions, 'dataParent' | 
 }
 
 /**
- * A private cluster of NATS servers whose JetStream has a leader.
+ * A private cluster of NATS servers with a leader of JetStream, each of which knows all of them.
  * @throws {ServiceError} when NATS is not available, or the servers do not find each other.
  */
 export async function startNatsCluster(options: NatsClusterOptions = {}): Promise<NatsCluster> {
@@ -64,9 +64,10 @@ export async function startNatsCluster(options: NatsClusterOptions = {}): Promis
     if (started.some(({ source }) => source === 'container')) {
       throw new ServiceError('several NATS servers that have to reach each other need nats-server on PATH')
     }
-    await waitFor('the servers of the cluster to have a leader', JOIN_TIMEOUT_MS, async () => {
-      const leaders = await Promise.all(monitorPorts.map(leaderOf))
-      return leaders.every((leader) => leader !== '' && leader === leaders[0])
+    // Two of three already have a leader, who refuses a log on three servers until the third has joined.
+    await waitFor('the servers of the cluster to have one leader and know each other', JOIN_TIMEOUT_MS, async () => {
+      const groups = await Promise.all(monitorPorts.map(groupOf))
+      return groups.every(({ leader, size }) => leader !== '' && leader === groups[0]?.leader && size === servers)
     })
   } catch (error) {
     await cluster.stop()
@@ -75,10 +76,10 @@ export async function startNatsCluster(options: NatsClusterOptions = {}): Promis
   return cluster
 }
 
-/** Name of the leader of JetStream, as a server knows it; empty: it knows none. */
-async function leaderOf(monitorPort: number): Promise<string> {
+/** JetStream's own group as a server knows it; the leader is empty when it knows none. */
+async function groupOf(monitorPort: number): Promise<{ readonly leader: string; readonly size: number }> {
   const { meta_cluster: meta } = (await (await fetch(`http://127.0.0.1:${monitorPort}/jsz`)).json()) as {
-    readonly meta_cluster?: { readonly leader?: string }
+    readonly meta_cluster?: { readonly leader?: string; readonly cluster_size?: number }
   }
-  return meta?.leader ?? ''
+  return { leader: meta?.leader ?? '', size: meta?.cluster_size ?? 0 }
 }
