@@ -97,6 +97,20 @@ describe.each(['native', 'ws'] as const)('over %s, an answer before the end of a
     await once(silent, 'close')
   })
 
+  // Symptom: whoever was refused kept a node busy for five seconds with a body in single bytes, again and again.
+  it('and the connection ends when the rest comes in single bytes', async () => {
+    const api = await started(transport)
+    const socket = connect(api.port, '127.0.0.1').on('error', () => undefined)
+    socket.write('POST /api/publish HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
+    const pieces = Buffer.from('1\r\nx\r\n'.repeat(10_000))
+    let sentBytes = 0
+    while (!socket.destroyed && sentBytes < 16 * MIB) {
+      sentBytes += pieces.length
+      await taken(socket, pieces)
+    }
+    expect(sentBytes).toBeLessThan(12 * MIB)
+  })
+
   it('and the connection serves the next request', async () => {
     const api = await started(transport)
     const socket = connect(api.port, '127.0.0.1').setEncoding('latin1')

@@ -362,6 +362,19 @@ describe('a stream over HTTP', SIDE_BY_SIDE, () => {
     expect(Buffer.from(String((await read(api)).base64), 'base64').equals(body)).toBe(true)
   })
 
+  // Symptom: a client that wrote a stream in single bytes kept a node busy, and paid for its bytes alone.
+  it('pays for each of the pieces that its bytes come in', async (context) => {
+    const api = await start(context, { workPerSecond: 1_000, workBurst: 1_000, jwt: { secret: SECRET } })
+    const authorization = `Bearer ${await tokenOf('ann')}`
+    const sender = new Sender(api.port, undefined, { authorization, 'content-type': 'application/octet-stream' })
+    const beginMs = performance.now()
+    for (let index = 0; index < 600; index++) sender.write('x')
+    sender.request.end()
+    expect((await sender.answer).json).toMatchObject({ status: 'end' })
+    // 5 units for each piece, and a burst of 1,000.
+    expect(performance.now() - beginMs).toBeGreaterThan(1_500)
+  })
+
   it('is answered when another request has ended its stream, and its connection counts until then', async (context) => {
     const api = await start(context, { jwt: { secret: SECRET }, maxStreamsPerUser: 1, streamLeaseMs: 18_000 })
     const bearer = await tokenOf('ann')

@@ -13,6 +13,7 @@ const OPEN_BODIES = 64
 const BIG_HEAD = head('GET /nothing', `X-Filler: ${'x'.repeat(6_000)}\r\n`)
 const BATCH_BYTES = 1024 ** 2
 const BATCH_MESSAGES = 8
+const PIECES = '1\r\nx\r\n'.repeat(10_000)
 const ODD_BODIES: readonly string[] = [
   `{"messages":[${'[],'.repeat(300_000)}[]]}`,
   `{"messages":[${'{},'.repeat(300_000)}{}]}`,
@@ -81,6 +82,21 @@ export const httpCases: readonly AttackCase[] = [
         const headers = `${nameOf(client)}Content-Type: application/json\r\nContent-Length: ${BATCH_BYTES}\r\n`
         await client.write(socket, head('POST /api/publish/batch', headers) + ' '.repeat(BATCH_BYTES - 1))
         await socket.ended
+      }),
+  },
+  {
+    name: 'body-pieces',
+    does: 'sends bodies that are refused, or written to streams, in pieces of one byte',
+    fills: ['body'],
+    connections: SOCKETS,
+    attack: async (client) =>
+      await client.hold(SOCKETS, async (place) => {
+        const socket = await client.openSocket()
+        const paths = ['/nothing', '/api/publish/batch', `/api/streams?key=evil.pieces.${client.index}.${place}`]
+        const type = place % 3 === 2 ? 'text/plain' : 'application/json'
+        const headers = `Content-Type: ${type}\r\nTransfer-Encoding: chunked\r\n`
+        await client.write(socket, head(`POST ${paths[place % 3]}`, headers))
+        while (!socket.hasEnded) await client.write(socket, PIECES)
       }),
   },
   {

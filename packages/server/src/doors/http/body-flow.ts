@@ -5,6 +5,8 @@ import { answerEarly, askForBody } from '../../kernel/base/answer-early.js'
 
 /** Idle time after which the system asks a peer whether it is still there. */
 const KEEP_ALIVE_MS = 15_000
+/** Memory and work of a piece beside its bytes: a body may come in pieces of one byte. Measured: 1.1 us. */
+export const PIECE_OVERHEAD_BYTES = 512
 
 /** The body of a request, used while it arrives. What is not taken stays in the socket, so its sender waits. */
 export class BodyFlow {
@@ -15,6 +17,9 @@ export class BodyFlow {
   readonly #hold: () => void
   #wake: () => void = () => undefined
   #lastMs = performance.now()
+  /** Not more than Node reads at once, for it is paused while nobody waits for them. */
+  #pieces: Buffer[] = []
+  #costBytes = 0
 
   /** @param hold Exempts the connection from the limits of short requests. */
   constructor(request: IncomingMessage, response: ServerResponse, isText: boolean, hold: () => void) {
@@ -22,12 +27,18 @@ export class BodyFlow {
     this.#request = request
     this.#response = response
     this.#hold = hold
-    for (const event of ['readable', 'end', 'close', 'error']) request.on(event, this.#changed)
+    request.pause().on('data', this.#take)
+    for (const event of ['end', 'close', 'error']) request.on(event, this.#changed)
   }
 
   /** Time since something came, in milliseconds; 0 while something waits to be used. */
   get silentMs(): number {
     return this.#request.readableLength > 0 ? 0 : performance.now() - this.#lastMs
+  }
+
+  /** What the last piece costs: its bytes, with an overhead for each that its sender made of it. */
+  get costBytes(): number {
+    return this.#costBytes
   }
 
   /** The body is wanted: asks for it, and keeps the connection however long it takes. */
@@ -47,27 +58,38 @@ export class BodyFlow {
     try {
       for (;;) {
         signal.throwIfAborted()
-        const chunk = request.read() as Buffer | null
-        if (chunk !== null) {
-          this.#lastMs = performance.now()
-          return chunk
-        }
+        if (this.#pieces.length > 0) return this.#taken()
         if (request.readableEnded) return undefined
         if (request.destroyed) throw new WebMQError('E_DISCONNECTED', { detail: 'before the body was complete' })
+        request.resume()
         await new Promise<void>((resolve) => {
           this.#wake = resolve
         })
       }
     } finally {
+      request.pause()
       signal.removeEventListener('abort', this.#changed)
     }
   }
 
   /** The answer is next, and its connection ends afterwards: it is held without limits. */
   close(): void {
-    this.#request.off('readable', this.#changed)
+    this.#request.off('data', this.#take)
     this.#response.shouldKeepAlive = false
     answerEarly(this.#request, this.#response)
+  }
+
+  readonly #take = (piece: Buffer): void => {
+    this.#pieces.push(piece)
+    this.#changed()
+  }
+
+  #taken(): Buffer {
+    this.#lastMs = performance.now()
+    const chunk = Buffer.concat(this.#pieces)
+    this.#costBytes = chunk.length + this.#pieces.length * PIECE_OVERHEAD_BYTES
+    this.#pieces = []
+    return chunk
   }
 
   readonly #changed = (): void => this.#wake()

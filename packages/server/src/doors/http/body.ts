@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { askForBody } from '../../kernel/base/answer-early.js'
+import { PIECE_OVERHEAD_BYTES } from './body-flow.js'
 
 export interface BodyLimits {
   /** Time from the request head to the last byte of the body. */
@@ -20,8 +21,6 @@ export interface BodySender {
 
 /** A larger body is used in a turn of the event loop of its own: it may take milliseconds, and others come between. */
 const SHARED_TURN_BYTES = 16_384
-/** Memory and work of a piece beside its bytes: a body may come in pieces of one byte. Measured: 1.1 us. */
-const PIECE_OVERHEAD_BYTES = 512
 /**
  * A client may hold this share of what is free then. So one holds at most a fifth of all, and many leave room for the small bodies of
  * others.

@@ -132,7 +132,7 @@ async function pour(
       const piece = decoder === undefined ? chunk : textOf(decoder, chunk)
       if (piece !== undefined) await writer.append(piece)
       if (chunk === undefined) return
-      await pay(chunk.length)
+      await pay(flow.costBytes)
     }
   } finally {
     clearInterval(checks)
