@@ -54,6 +54,8 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
+	// leaving are memberships that the server still has.
+	leaving []*Membership
 }
 
 // Status returns the present status.

@@ -52,6 +52,8 @@ class Membership:
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
 
     def opened(self) -> None:
+        if self.is_closed:
+            return
         self._requests.ask(
             "listen",
             self.pattern,
@@ -68,7 +70,7 @@ class Membership:
         elif reply.error.retryable:
             asyncio.get_running_loop().call_later(
                 retry_s(reply.error, RETRY_S),
-                lambda: self.opened() if self._requests.is_live and not self.is_closed else None,
+                lambda: self.opened() if self._requests.is_live else None,
             )
         else:
             self.failed(reply.error)
@@ -87,39 +89,47 @@ class Membership:
             if request is None:
                 self.dropped_count += 1
             else:
-                self._refuse(request, WebMQError("E_RATE_LIMIT", "the responder is busy"))
+                self._refuse(
+                    request, WebMQError("E_RATE_LIMIT", "the responder is busy"), self._requests.connection_count
+                )
             return
-        running = asyncio.create_task(self._handle(task, request))
+        running = asyncio.create_task(self._handle(task, request, self._requests.connection_count))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
 
-    async def _handle(self, task: ServerMessage, request: str | None) -> None:
+    async def _handle(self, task: ServerMessage, request: str | None, connection: int) -> None:
         try:
             payload = value_of(task.payload)
         except ValueError as error:
             # One line: whoever sends such a payload must not fill the log.
             log.warning("a task of %s is not JSON: %s", self.pattern, error)
-            self._refuse(request, WebMQError("E_PAYLOAD_INVALID", "the payload is not JSON, or nested too deeply"))
+            invalid = WebMQError("E_PAYLOAD_INVALID", "the payload is not JSON, or nested too deeply")
+            self._refuse(request, invalid, connection)
             return
         try:
             result = self._handler(payload, task.fields[2])
             if inspect.isawaitable(result):
                 result = await result
-            if request is not None and self._requests.is_live:
-                self._send(encode("reply", request, payload=payload_of(result)))
+            if request is not None:
+                self._reply(connection, encode("reply", request, payload=payload_of(result)))
         except WebMQError as error:
             if request is None:
                 log.exception("the handler of %s failed", self.pattern)
-            self._refuse(request, error)
+            self._refuse(request, error, connection)
         except Exception:
             log.exception("the handler of %s failed", self.pattern)
-            self._refuse(request, WebMQError("E_RESPONSE", "the responder has failed"))
+            self._refuse(request, WebMQError("E_RESPONSE", "the responder has failed"), connection)
 
-    def _refuse(self, request: str | None, error: WebMQError) -> None:
-        if request is None or not self._requests.is_live:
+    def _refuse(self, request: str | None, error: WebMQError, connection: int) -> None:
+        if request is None:
             return
         body = json.dumps({"code": error.code, "message": error.message[:500]})
-        self._send(encode("reply", request, payload=body, options={"error": True}))
+        self._reply(connection, encode("reply", request, payload=body, options={"error": True}))
+
+    def _reply(self, connection: int, reply: str | bytes) -> None:
+        # On another connection its id may be that of another request.
+        if self._requests.is_live and connection == self._requests.connection_count:
+            self._send(reply)
 
     async def close(self) -> None:
         """Ends the membership. Handlers that run may finish."""

@@ -55,6 +55,7 @@ class Requests:
         self._count = 0
         self._replay: _Replay | None = None
         self.is_live = False
+        self.connection_count = 0
         self.error: WebMQError | None = None
         """Why the client has ended."""
         self.leave: Callable[[Listener], Any]
@@ -125,6 +126,7 @@ class Requests:
 
     def opened(self) -> None:
         self.is_live = True
+        self.connection_count += 1
         for pending in self._pending.values():
             self._send(pending.data)
 
