@@ -142,7 +142,8 @@ class Presence:
         try:
             reply = await self._requests.call("presence", self.key, payload=self._data, options=self._entry)
         except WebMQError:
-            self._is_present, self.id = False, None
+            # With what it said before neither.
+            await self.leave()
             raise
         self._is_present, self.error = True, None
         self._entered(reply)
