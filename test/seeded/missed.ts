@@ -19,7 +19,7 @@ export function missedInSilence({ listeners, publishers, endedAtMs }: RunRecord)
       const sentAtMs = attempts[0]?.sentAtMs ?? 0
       const okAtMs = attempts.find(({ outcome }) => outcome === 'ok')?.settledAtMs ?? Infinity
       // No node may be up until the end.
-      const isBack = events.some(({ what, atMs }) => what !== 'ended' && atMs > okAtMs)
+      const isBack = events.some(({ what, atMs }) => what !== 'asked' && what !== 'ended' && atMs > okAtMs)
       const isOwed = sentAtMs > since && isBack && okAtMs + LATE_MS < endedAtMs
       const isTold = gapsMs.some((gapMs) => gapMs > sentAtMs)
       if (!isOwed || isTold || came.has(id) || !patterns.some((pattern) => matches(pattern, key))) return []
