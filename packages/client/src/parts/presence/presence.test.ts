@@ -235,6 +235,18 @@ describe('presence over reconnects', () => {
 })
 
 describe('presence that is refused', () => {
+  // Others saw the data of before, and `leave` did nothing: the server keeps what it had.
+  it('leaves when other data is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    const room = presence('room', { client })
+    await room.enter('small')
+    server.refuse('presence', 'E_PAYLOAD_TOO_LARGE')
+    await expect(room.update('large')).rejects.toMatchObject({ code: 'E_PAYLOAD_TOO_LARGE' })
+    await settle()
+    expect([server.presence.members('room'), room.id]).toEqual([[], undefined])
+  })
+
   it('rejects the caller, and is not retried', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []

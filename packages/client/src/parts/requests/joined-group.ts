@@ -22,6 +22,10 @@ export class JoinedGroup {
   readonly #onEmpty: () => void
   readonly members: LiveMembership[] = []
   isActive = false
+  /** The last one, which gets what the server hands over before it knows that it has gone. */
+  #last: LiveMembership | undefined
+  /** Counts connections: ids of requests mean something else on the next one. */
+  #connection = 0
   #turn = 0
   #attempt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -49,13 +53,16 @@ export class JoinedGroup {
     if (this.members.length > 0) return Promise.resolve()
     clearTimeout(this.#timer)
     this.isActive = false
-    this.#onEmpty()
+    this.#last = member
+    const left = () => {
+      if (this.members.length === 0) this.#onEmpty()
+    }
     const { sender, requests } = this.#core
-    if (!sender.isLive) return Promise.resolve()
+    if (!sender.isLive) return Promise.resolve(left())
     return new Promise((resolve) => {
       requests.send(
         (id) => encodeUnlisten(id, this.pattern) + this.#options,
-        () => resolve(),
+        () => resolve(left()),
       )
     })
   }
@@ -82,6 +89,7 @@ export class JoinedGroup {
   down(): void {
     clearTimeout(this.#timer)
     this.isActive = false
+    this.#connection++
     for (const member of this.members) member.became('pending')
   }
 
@@ -94,7 +102,7 @@ export class JoinedGroup {
   }
 
   take(task: Task): void {
-    const member = this.members[this.#turn++ % this.members.length]
+    const member = this.members[this.#turn++ % this.members.length] ?? this.#last
     if (member === undefined) return
     const { key, request } = task
     const handle = () => member.handler(decodePayload(task.payload, this.#core.options.codec), { key })
@@ -105,6 +113,7 @@ export class JoinedGroup {
 
   async #respond(id: string, handle: () => unknown, report: (error: unknown) => void): Promise<void> {
     const { sender, options } = this.#core
+    const connection = this.#connection
     let frame: ReturnType<typeof encodeReply>
     try {
       // A handler that returns nothing has done its work.
@@ -117,8 +126,8 @@ export class JoinedGroup {
       const payload = JSON.stringify({ code, message: message.slice(0, MAX_REASON_CHARS) })
       frame = encodeReply({ id, isError: true, payload })
     }
-    // On another connection the server would not know the request.
-    if (sender.isLive && this.isActive) sender.send(frame, false)
+    // On another connection the id may be that of another request.
+    if (sender.isLive && this.isActive && this.#connection === connection) sender.send(frame, false)
   }
 
   get #options(): string {

@@ -344,6 +344,18 @@ describe('requests', () => {
     expect(b.groups.requests.servedCount).toBe(0)
   })
 
+  // A responder that had moved to another node replied to a request of that node: each counted from 1.
+  it('have ids that no other node gives', async () => {
+    const nodes = await startNodes(2)
+    const tickets: (string | undefined)[] = []
+    for (const [index, node] of nodes.entries()) {
+      await node.join({ ...ANSWERS, pattern: `sum.${index}` }, (_question, ticket) => tickets.push(ticket?.id))
+      await node.ask(request(`sum.${index}`), 1_000)
+    }
+    expect(tickets).toEqual([expect.stringMatching(/^[\w-]{1,36}$/), expect.stringMatching(/^[\w-]{1,36}$/)])
+    expect(tickets[0]).not.toBe(tickets[1])
+  })
+
   it('take a reply from the member that has the request, once', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]
     const tickets: string[] = []

@@ -101,7 +101,8 @@ export class GroupRequests {
     const { deadlines } = this.#groups
     const { client } = member
     if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#servedOf, client), this.#served.size)) return undefined
-    const id = `q${++this.#lastTicket}`
+    // A responder may reply late, on its next connection, to another node: no node may know a ticket of this one.
+    const id = `${this.#groups.context.node}-${(++this.#lastTicket).toString(36)}`
     const deadline = deadlines.set(deadlines.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
     addTo(this.#servedOf, client, id)
