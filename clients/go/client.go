@@ -54,6 +54,8 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
+
+	paced pace
 }
 
 // Status returns the present status.
@@ -182,7 +184,9 @@ func (c *Client) dedupeWindow() time.Duration {
 func (c *Client) opened() {
 	c.requests.opened()
 	for _, member := range c.memberships {
-		member.opened()
+		if !member.isClosed {
+			member.opened()
+		}
 	}
 	for _, listener := range slices.Clone(c.listeners) {
 		listener.opened()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -94,7 +95,7 @@ func (m *Membership) begin() error {
 	if err := m.client.closedError(); err != nil {
 		return err
 	}
-	if m.client.member(m.group, m.pattern, m.responds) != nil {
+	if other := m.client.member(m.group, m.pattern, m.responds); other != nil && !other.isClosed {
 		return newError("E_OPTION_INVALID", "this client is a member of %s at %s already", m.group, m.pattern)
 	}
 	m.client.memberships = append(m.client.memberships, m)
@@ -118,18 +119,17 @@ func (m *Membership) Err() error {
 // DroppedCount returns how many messages came while [MaxRunningTasks] handlers ran: they are lost.
 func (m *Membership) DroppedCount() uint64 { return m.droppedCount.Load() }
 
-// Close ends the membership. Handlers that run may finish. It does not wait for them, nor for the server.
+// Close ends the membership. Handlers that run may finish, and so may what the server has handed to it before it
+// knows of the end. It does not wait for them, nor for the server.
 func (m *Membership) Close() {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
 	if m.isClosed {
 		return
 	}
-	m.end(nil)
-	if m.client.requests.isLive {
-		// If the connection is lost, or the membership has ended, it is over either way.
-		m.client.requests.ask(func(reply) {}, forgotten, nil, "unlisten", m.options()...)
-	}
+	m.close(nil)
+	// If the connection is lost, or the membership has ended, it is over either way.
+	m.client.requests.ask(func(reply) { m.forget() }, forgotten, nil, "unlisten", m.options()...)
 }
 
 func (m *Membership) options() []string {
@@ -160,16 +160,24 @@ func (m *Membership) joined(answer reply) {
 }
 
 func (m *Membership) end(err error) {
-	if m.isClosed {
-		return
-	}
-	m.isClosed, m.err = true, err
-	m.client.memberships = slices.DeleteFunc(m.client.memberships, func(other *Membership) bool { return other == m })
-	close(m.done)
+	m.close(err)
+	m.forget()
 }
 
+func (m *Membership) close(err error) {
+	if !m.isClosed {
+		m.isClosed, m.err = true, err
+		close(m.done)
+	}
+}
+
+func (m *Membership) forget() {
+	m.client.memberships = slices.DeleteFunc(m.client.memberships, func(other *Membership) bool { return other == m })
+}
+
+// member returns the last one of this name: one before it is closed, and waits for the server to know.
 func (c *Client) member(group, pattern string, responds bool) *Membership {
-	for _, member := range c.memberships {
+	for _, member := range slices.Backward(c.memberships) {
 		if member.group == group && member.pattern == pattern && member.responds == responds {
 			return member
 		}
@@ -198,7 +206,7 @@ func (c *Client) membershipEnded(message *serverMessage) {
 func (m *Membership) take(task *serverMessage) {
 	request := task.options["request"]
 	if m.runningCount >= MaxRunningTasks {
-		m.client.log.Warn("webmq: too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
+		m.client.logPaced(slog.LevelWarn, "too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
 		if request == "" {
 			m.droppedCount.Add(1)
 		} else if len(m.client.connection.outbox) < maxWaitingRefusals {
@@ -208,10 +216,10 @@ func (m *Membership) take(task *serverMessage) {
 	}
 	m.runningCount++
 	within := time.Duration(task.number("within")) * time.Millisecond
-	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within)
+	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within, m.client.connection.number)
 }
 
-func (m *Membership) handle(task Task, request string, within time.Duration) {
+func (m *Membership) handle(task Task, request string, within time.Duration, connection uint64) {
 	ctx, cancel := m.client.ctx, context.CancelFunc(func() {})
 	if request != "" && within > 0 {
 		ctx, cancel = context.WithTimeout(ctx, within)
@@ -231,13 +239,14 @@ func (m *Membership) handle(task Task, request string, within time.Duration) {
 			told = newError("E_RESPONSE", "the responder has failed")
 		}
 		if request == "" || told.Code == "E_RESPONSE" {
-			m.client.log.Error("webmq: a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
+			m.client.logPaced(slog.LevelError, "a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
 		}
 		answer = refusalOf(request, told)
 	}
 	answer.written = make(chan struct{})
 	m.client.mu.Lock()
-	isSent := request != "" && m.client.connection.isLive
+	// On another connection the id may be that of another request.
+	isSent := request != "" && m.client.connection.isLive && m.client.connection.number == connection
 	if isSent {
 		m.client.connection.send(answer)
 	}
