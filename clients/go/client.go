@@ -54,6 +54,8 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
+	// leaving are memberships that the server still has.
+	leaving []*Membership
 
 	paced pace
 }
@@ -184,9 +186,7 @@ func (c *Client) dedupeWindow() time.Duration {
 func (c *Client) opened() {
 	c.requests.opened()
 	for _, member := range c.memberships {
-		if !member.isClosed {
-			member.opened()
-		}
+		member.opened()
 	}
 	for _, listener := range slices.Clone(c.listeners) {
 		listener.opened()

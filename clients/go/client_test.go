@@ -343,6 +343,40 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 	<-member.Done()
 }
 
+// Symptom: of the messages whose publish was answered ok while a worker left, some were handled by nobody. Cause: what was
+// on its way when it asked the server to leave was dropped.
+func TestClosedMemberHandlesWhatIsOnItsWay(t *testing.T) {
+	left := make(chan struct{})
+	client, ctx := dial(t, Options{}, func(p *peer) {
+		_, id := p.hear("listen")
+		p.say("ok " + id)
+		_, id = p.hear("unlisten")
+		p.say("task g a a\n1")
+		p.say("ok " + id)
+		p.say("task g a a\n2")
+		close(left)
+	})
+	taken := make(chan string, 2)
+	member, err := client.Work(ctx, "a", "g", func(_ context.Context, task Task) error {
+		taken <- string(task.Payload.Data)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member.Close()
+	<-left
+	if text := <-taken; text != "1" {
+		t.Error(text)
+	}
+	waitFor(t, client, func() bool { return len(client.leaving) == 0 })
+	select {
+	case text := <-taken:
+		t.Error(text)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
 func TestLongTextIsCutBetweenCharacters(t *testing.T) {
 	writer := &StreamWriter{client: &Client{limits: map[string]any{"maxPayloadBytes": 32.0}}, room: make(chan struct{})}
 	text := "äääb\u0000cc"

@@ -43,9 +43,7 @@ type connection struct {
 	url    string
 	// outbox is bounded by those who send: publishes by MaxPendingBytes, requests by who waits for them, replies by
 	// MaxRunningTasks.
-	outbox []frame
-	// number tells the connections apart: ids of the server mean something else on the next one.
-	number     uint64
+	outbox     []frame
 	wake       chan struct{}
 	hasSocket  bool
 	isWelcome  bool
@@ -232,8 +230,6 @@ func (c *connection) begin(token string) {
 	c.client.mu.Lock()
 	defer c.client.mu.Unlock()
 	c.hasSocket = true
-	c.number++
-	c.isRenewing = false
 	c.receivedAt, c.sentAt = time.Now(), time.Now()
 	c.needsLogin = token != ""
 	if c.needsLogin {
@@ -297,7 +293,7 @@ func (c *connection) take(message *serverMessage) *Error {
 		if c.client.options.Token != nil && !c.isRenewing {
 			c.isRenewing = true
 			inMs, _ := strconv.ParseFloat(message.fields[0], 64)
-			go c.renew(c.number, time.Now().Add(milliseconds(inMs)))
+			go c.renew(c.client.requests.connectionCount, time.Now().Add(milliseconds(inMs)))
 		}
 	case message.verb == "bye":
 		if len(message.fields) > 1 {
@@ -316,13 +312,13 @@ func (c *connection) take(message *serverMessage) *Error {
 
 func (c *connection) openIfReady() {
 	if c.isWelcome && !c.needsLogin && !c.isLive && !c.isClosing {
-		c.isLive, c.liveSince, c.loggedReason = true, time.Now(), ""
+		c.isLive, c.isRenewing, c.liveSince, c.loggedReason = true, false, time.Now(), ""
 		c.client.opened()
 	}
 }
 
 // renew gets a new token while the present one still holds [P-5.6], until that expires. One runs at a time.
-func (c *connection) renew(number uint64, end time.Time) {
+func (c *connection) renew(connection uint64, end time.Time) {
 	for attempt := 0; ; attempt++ {
 		c.client.mu.Lock()
 		pause := time.Until(c.renewedAt.Add(renewalInterval))
@@ -331,7 +327,7 @@ func (c *connection) renew(number uint64, end time.Time) {
 		token, err := c.token(c.client.ctx)
 		c.client.mu.Lock()
 		isOver := err == nil || time.Now().After(end)
-		if c.number != number {
+		if c.client.requests.connectionCount != connection {
 			isOver = true
 		} else if c.renewedAt, c.isRenewing = time.Now(), !isOver; err == nil && token != "" && c.isLive {
 			c.login(token)

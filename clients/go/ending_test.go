@@ -39,11 +39,8 @@ func TestAReplyGoesToTheConnectionThatAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, client, func() bool { return member.runningCount == 1 })
-	client.mu.Lock()
-	lost := client.connection.number
-	client.mu.Unlock()
 	close(cut)
-	waitFor(t, client, func() bool { return client.connection.isLive && client.connection.number > lost })
+	waitFor(t, client, func() bool { return client.connection.isLive && client.requests.connectionCount == 2 })
 	close(release)
 	waitFor(t, client, func() bool { return member.runningCount == 0 })
 	close(replied)

@@ -95,7 +95,7 @@ func (m *Membership) begin() error {
 	if err := m.client.closedError(); err != nil {
 		return err
 	}
-	if other := m.client.member(m.group, m.pattern, m.responds); other != nil && !other.isClosed {
+	if m.client.member(m.group, m.pattern, m.responds) != nil {
 		return newError("E_OPTION_INVALID", "this client is a member of %s at %s already", m.group, m.pattern)
 	}
 	m.client.memberships = append(m.client.memberships, m)
@@ -119,17 +119,21 @@ func (m *Membership) Err() error {
 // DroppedCount returns how many messages came while [MaxRunningTasks] handlers ran: they are lost.
 func (m *Membership) DroppedCount() uint64 { return m.droppedCount.Load() }
 
-// Close ends the membership. Handlers that run may finish, and so may what the server has handed to it before it
-// knows of the end. It does not wait for them, nor for the server.
+// Close ends the membership. Handlers that run may finish, and what is on its way is handled, too. It does not wait for
+// them, nor for the server.
 func (m *Membership) Close() {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
 	if m.isClosed {
 		return
 	}
-	m.close(nil)
-	// If the connection is lost, or the membership has ended, it is over either way.
-	m.client.requests.ask(func(reply) { m.forget() }, forgotten, nil, "unlisten", m.options()...)
+	m.end(nil)
+	if m.client.requests.isLive {
+		m.client.leaving = append(m.client.leaving, m)
+		// If the connection is lost, or the membership has ended, it is over either way.
+		left := func(reply) { m.client.leaving = without(m.client.leaving, m) }
+		m.client.requests.ask(left, forgotten, nil, "unlisten", m.options()...)
+	}
 }
 
 func (m *Membership) options() []string {
@@ -160,24 +164,24 @@ func (m *Membership) joined(answer reply) {
 }
 
 func (m *Membership) end(err error) {
-	m.close(err)
-	m.forget()
-}
-
-func (m *Membership) close(err error) {
-	if !m.isClosed {
-		m.isClosed, m.err = true, err
-		close(m.done)
+	if m.isClosed {
+		return
 	}
+	m.isClosed, m.err = true, err
+	m.client.memberships = without(m.client.memberships, m)
+	close(m.done)
 }
 
-func (m *Membership) forget() {
-	m.client.memberships = slices.DeleteFunc(m.client.memberships, func(other *Membership) bool { return other == m })
+func without(members []*Membership, member *Membership) []*Membership {
+	return slices.DeleteFunc(members, func(other *Membership) bool { return other == member })
 }
 
-// member returns the last one of this name: one before it is closed, and waits for the server to know.
 func (c *Client) member(group, pattern string, responds bool) *Membership {
-	for _, member := range slices.Backward(c.memberships) {
+	return find(c.memberships, group, pattern, responds)
+}
+
+func find(members []*Membership, group, pattern string, responds bool) *Membership {
+	for _, member := range members {
 		if member.group == group && member.pattern == pattern && member.responds == responds {
 			return member
 		}
@@ -186,8 +190,11 @@ func (c *Client) member(group, pattern string, responds bool) *Membership {
 }
 
 func (c *Client) hand(task *serverMessage) {
-	if member := c.member(task.fields[0], task.fields[1], task.has("request")); member != nil {
-		member.take(task)
+	for _, members := range [][]*Membership{c.memberships, c.leaving} {
+		if member := find(members, task.fields[0], task.fields[1], task.has("request")); member != nil {
+			member.take(task)
+			return
+		}
 	}
 }
 
@@ -216,7 +223,8 @@ func (m *Membership) take(task *serverMessage) {
 	}
 	m.runningCount++
 	within := time.Duration(task.number("within")) * time.Millisecond
-	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within, m.client.connection.number)
+	connection := m.client.requests.connectionCount
+	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within, connection)
 }
 
 func (m *Membership) handle(task Task, request string, within time.Duration, connection uint64) {
@@ -245,8 +253,8 @@ func (m *Membership) handle(task Task, request string, within time.Duration, con
 	}
 	answer.written = make(chan struct{})
 	m.client.mu.Lock()
-	// On another connection the id may be that of another request.
-	isSent := request != "" && m.client.connection.isLive && m.client.connection.number == connection
+	// On another connection its id may be that of another request.
+	isSent := request != "" && m.client.connection.isLive && connection == m.client.requests.connectionCount
 	if isSent {
 		m.client.connection.send(answer)
 	}

@@ -15,17 +15,6 @@ import webmq
 
 
 class Ending(Answered):
-    async def test_a_closed_member_does_not_come_back(self) -> None:
-        """Symptom: a worker that was closed got messages after a reconnect. Cause: all memberships joined again."""
-
-        async def act(client: webmq.Client) -> None:
-            member = await client.work("jobs", print, group="g")
-            await member.close()
-            await self.reconnect(client)
-            self.assertEqual(self.heard, [])
-
-        await self.with_client(act)
-
     async def test_what_comes_before_the_end_of_a_membership_is_handled(self) -> None:
         handled: list[Any] = []
 
@@ -148,23 +137,6 @@ class Ending(Answered):
         self.heard = []
         await self.play(script, act)
 
-    async def test_presence_that_is_refused_is_left(self) -> None:
-        """Symptom: others saw the data of before, and `leave` did nothing. Cause: the server keeps what it had."""
-
-        def answer(verb: str, id: str, rest: list[str]) -> str:
-            is_first = len(self.heard) == 1 or "op=enter" not in rest
-            return '\n{"id":"me"}' if is_first else f'error {id} E_PAYLOAD_TOO_LARGE\n{{"message":"no"}}'
-
-        async def act(client: webmq.Client) -> None:
-            room = client.presence("room")
-            await room.enter("small")
-            with self.assertRaises(webmq.WebMQError):
-                await room.enter("large")
-            await asyncio.sleep(0.1)
-            self.assertEqual((self.heard[-1], room.id), ("presence 3 room op=leave", None))
-
-        await self.with_client(act, answer)
-
     async def test_presence_that_nobody_uses_is_forgotten(self) -> None:
         """Symptom: a program that asked who is in many rooms grew. Cause: each key had an object for ever."""
 
@@ -179,26 +151,6 @@ class Ending(Answered):
             self.assertEqual([*client._presences], [])
 
         await self.with_client(act, lambda *_: "\n{}")
-
-    async def test_a_reply_goes_to_the_connection_that_asked(self) -> None:
-        """Symptom: the reply to one request answered another. Cause: ids of another node are as those of the first."""
-        release = asyncio.Event()
-
-        async def handle(payload: Any, key: str) -> Any:
-            await release.wait()
-            return payload
-
-        async def act(client: webmq.Client) -> None:
-            await client.respond("ask", handle)
-            await self.sockets[-1].send("task responders ask ask request=q1 within=9000\n1")
-            await asyncio.sleep(0.1)
-            await self.reconnect(client)
-            release.set()
-            await self.sockets[-1].send("task responders ask ask request=q2 within=9000\n2")
-            await asyncio.sleep(0.1)
-            self.assertEqual(self.heard[1:], ["reply q2\n2"])
-
-        await self.with_client(act)
 
     async def test_the_next_call_says_why_a_stream_has_ended(self) -> None:
         """Symptom: `end` raised E_STREAM_ENDED after an append that the server had refused. Cause: the order of checks.

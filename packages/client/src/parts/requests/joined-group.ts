@@ -22,13 +22,11 @@ export class JoinedGroup {
   readonly #onEmpty: () => void
   readonly members: LiveMembership[] = []
   isActive = false
-  /** The last one, which gets what the server hands over before it knows that it has gone. */
-  #last: LiveMembership | undefined
-  /** Counts connections: ids of requests mean something else on the next one. */
-  #connection = 0
   #turn = 0
   #attempt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
+  /** The last member, until the server knows that it has left: what is on its way is for it. */
+  #leaving: LiveMembership | undefined
 
   /** @param onEmpty It has no member any more. */
   constructor(core: ClientCore, group: string, pattern: string, isResponder: boolean, onEmpty: () => void) {
@@ -53,8 +51,10 @@ export class JoinedGroup {
     if (this.members.length > 0) return Promise.resolve()
     clearTimeout(this.#timer)
     this.isActive = false
-    this.#last = member
+    this.#leaving = member
     const left = () => {
+      if (this.#leaving !== member) return
+      this.#leaving = undefined
       if (this.members.length === 0) this.#onEmpty()
     }
     const { sender, requests } = this.#core
@@ -89,7 +89,6 @@ export class JoinedGroup {
   down(): void {
     clearTimeout(this.#timer)
     this.isActive = false
-    this.#connection++
     for (const member of this.members) member.became('pending')
   }
 
@@ -97,23 +96,29 @@ export class JoinedGroup {
   end(error: WebMQError): void {
     clearTimeout(this.#timer)
     this.isActive = false
+    this.#leaving = undefined
     for (const member of this.members.splice(0)) member.ended(error)
     this.#onEmpty()
   }
 
-  take(task: Task): void {
-    const member = this.members[this.#turn++ % this.members.length] ?? this.#last
+  /** @param isHere Whether the client still has the connection of the task: another server does not know a request. */
+  take(task: Task, isHere: () => boolean): void {
+    const member = this.members[this.#turn++ % this.members.length] ?? this.#leaving
     if (member === undefined) return
     const { key, request } = task
     const handle = () => member.handler(decodePayload(task.payload, this.#core.options.codec), { key })
     const report = (error: unknown) => this.#core.report({ error, key, pattern: this.pattern })
     if (request === undefined) callSafely(handle, report)
-    else void this.#respond(request, handle, report)
+    else void this.#respond(request, handle, report, isHere)
   }
 
-  async #respond(id: string, handle: () => unknown, report: (error: unknown) => void): Promise<void> {
+  async #respond(
+    id: string,
+    handle: () => unknown,
+    report: (error: unknown) => void,
+    isHere: () => boolean,
+  ): Promise<void> {
     const { sender, options } = this.#core
-    const connection = this.#connection
     let frame: ReturnType<typeof encodeReply>
     try {
       // A handler that returns nothing has done its work.
@@ -126,8 +131,7 @@ export class JoinedGroup {
       const payload = JSON.stringify({ code, message: message.slice(0, MAX_REASON_CHARS) })
       frame = encodeReply({ id, isError: true, payload })
     }
-    // On another connection the id may be that of another request.
-    if (sender.isLive && this.isActive && this.#connection === connection) sender.send(frame, false)
+    if (isHere()) sender.send(frame, false)
   }
 
   get #options(): string {
