@@ -56,6 +56,8 @@ type Client struct {
 	memberships []*Membership
 	// leaving are memberships that the server still has.
 	leaving []*Membership
+
+	paced pace
 }
 
 // Status returns the present status.

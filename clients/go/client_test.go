@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ type peer struct {
 	t      *testing.T
 	ctx    context.Context
 	socket *websocket.Conn
+	// number counts the connections, from 1.
+	number int
 }
 
 func (p *peer) say(text string) {
@@ -45,16 +49,18 @@ func (p *peer) hear(beginning string) (text, id string) {
 func dial(t *testing.T, options Options, play func(*peer)) (*Client, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	played := make(chan struct{})
+	var played sync.WaitGroup
+	var count atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		defer close(played)
+		played.Add(1)
+		defer played.Done()
 		socket, err := websocket.Accept(writer, request, &websocket.AcceptOptions{Subprotocols: []string{"webmq.v1"}})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer socket.CloseNow()
-		p := &peer{t, ctx, socket}
+		p := &peer{t, ctx, socket, int(count.Add(1))}
 		p.say(`welcome` + "\n" + `{"protocol":"webmq.v1","auth":"none","session":"s","heartbeatMs":25000,"limits":{}}`)
 		play(p)
 		// Until the client closes.
@@ -67,7 +73,7 @@ func dial(t *testing.T, options Options, play func(*peer)) (*Client, context.Con
 	}
 	t.Cleanup(func() {
 		client.Close()
-		<-played
+		played.Wait()
 		server.Close()
 		cancel()
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -212,7 +213,7 @@ func (c *Client) membershipEnded(message *serverMessage) {
 func (m *Membership) take(task *serverMessage) {
 	request := task.options["request"]
 	if m.runningCount >= MaxRunningTasks {
-		m.client.log.Warn("webmq: too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
+		m.client.logPaced(slog.LevelWarn, "too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
 		if request == "" {
 			m.droppedCount.Add(1)
 		} else if len(m.client.connection.outbox) < maxWaitingRefusals {
@@ -246,7 +247,7 @@ func (m *Membership) handle(task Task, request string, within time.Duration, con
 			told = newError("E_RESPONSE", "the responder has failed")
 		}
 		if request == "" || told.Code == "E_RESPONSE" {
-			m.client.log.Error("webmq: a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
+			m.client.logPaced(slog.LevelError, "a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
 		}
 		answer = refusalOf(request, told)
 	}
