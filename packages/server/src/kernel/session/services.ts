@@ -34,7 +34,7 @@ export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
-  readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly delivery: Pick<Delivery, 'isTellingGap' | 'tellGapBeforeLeaving'>
   readonly overflowRules: OverflowRules
   readonly metaRules: KeyRules
   /** In the order in which they hear of a session. */
