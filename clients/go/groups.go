@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,8 @@ func (m *Membership) Err() error {
 // DroppedCount returns how many messages came while [MaxRunningTasks] handlers ran: they are lost.
 func (m *Membership) DroppedCount() uint64 { return m.droppedCount.Load() }
 
-// Close ends the membership. Handlers that run may finish. It does not wait for them, nor for the server.
+// Close ends the membership. Handlers that run may finish, and what is on its way is handled, too. It does not wait for
+// them, nor for the server.
 func (m *Membership) Close() {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
@@ -127,8 +129,10 @@ func (m *Membership) Close() {
 	}
 	m.end(nil)
 	if m.client.requests.isLive {
+		m.client.leaving = append(m.client.leaving, m)
 		// If the connection is lost, or the membership has ended, it is over either way.
-		m.client.requests.ask(func(reply) {}, forgotten, nil, "unlisten", m.options()...)
+		left := func(reply) { m.client.leaving = without(m.client.leaving, m) }
+		m.client.requests.ask(left, forgotten, nil, "unlisten", m.options()...)
 	}
 }
 
@@ -164,12 +168,20 @@ func (m *Membership) end(err error) {
 		return
 	}
 	m.isClosed, m.err = true, err
-	m.client.memberships = slices.DeleteFunc(m.client.memberships, func(other *Membership) bool { return other == m })
+	m.client.memberships = without(m.client.memberships, m)
 	close(m.done)
 }
 
+func without(members []*Membership, member *Membership) []*Membership {
+	return slices.DeleteFunc(members, func(other *Membership) bool { return other == member })
+}
+
 func (c *Client) member(group, pattern string, responds bool) *Membership {
-	for _, member := range c.memberships {
+	return find(c.memberships, group, pattern, responds)
+}
+
+func find(members []*Membership, group, pattern string, responds bool) *Membership {
+	for _, member := range members {
 		if member.group == group && member.pattern == pattern && member.responds == responds {
 			return member
 		}
@@ -178,8 +190,11 @@ func (c *Client) member(group, pattern string, responds bool) *Membership {
 }
 
 func (c *Client) hand(task *serverMessage) {
-	if member := c.member(task.fields[0], task.fields[1], task.has("request")); member != nil {
-		member.take(task)
+	for _, members := range [][]*Membership{c.memberships, c.leaving} {
+		if member := find(members, task.fields[0], task.fields[1], task.has("request")); member != nil {
+			member.take(task)
+			return
+		}
 	}
 }
 
@@ -198,7 +213,7 @@ func (c *Client) membershipEnded(message *serverMessage) {
 func (m *Membership) take(task *serverMessage) {
 	request := task.options["request"]
 	if m.runningCount >= MaxRunningTasks {
-		m.client.log.Warn("webmq: too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
+		m.client.logPaced(slog.LevelWarn, "too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
 		if request == "" {
 			m.droppedCount.Add(1)
 		} else if len(m.client.connection.outbox) < maxWaitingRefusals {
@@ -208,10 +223,11 @@ func (m *Membership) take(task *serverMessage) {
 	}
 	m.runningCount++
 	within := time.Duration(task.number("within")) * time.Millisecond
-	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within)
+	connection := m.client.requests.connectionCount
+	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within, connection)
 }
 
-func (m *Membership) handle(task Task, request string, within time.Duration) {
+func (m *Membership) handle(task Task, request string, within time.Duration, connection uint64) {
 	ctx, cancel := m.client.ctx, context.CancelFunc(func() {})
 	if request != "" && within > 0 {
 		ctx, cancel = context.WithTimeout(ctx, within)
@@ -231,13 +247,14 @@ func (m *Membership) handle(task Task, request string, within time.Duration) {
 			told = newError("E_RESPONSE", "the responder has failed")
 		}
 		if request == "" || told.Code == "E_RESPONSE" {
-			m.client.log.Error("webmq: a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
+			m.client.logPaced(slog.LevelError, "a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
 		}
 		answer = refusalOf(request, told)
 	}
 	answer.written = make(chan struct{})
 	m.client.mu.Lock()
-	isSent := request != "" && m.client.connection.isLive
+	// On another connection its id may be that of another request.
+	isSent := request != "" && m.client.connection.isLive && connection == m.client.requests.connectionCount
 	if isSent {
 		m.client.connection.send(answer)
 	}

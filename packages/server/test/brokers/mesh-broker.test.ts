@@ -296,7 +296,7 @@ describe('MeshBroker', () => {
     const big = { key: 'a', payload: new Uint8Array(6_000), isBinary: true }
     const first = a.broker.publish(big)
     expect(() => a.broker.publish(big)).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }))
-    expect(a.broker.stats()).toMatchObject({ pendingCount: 1, pendingBytes: 6_256, rejectedCount: 1 })
+    expect(a.broker.stats()).toMatchObject({ pendingCount: 1, pendingBytes: 6_257, rejectedCount: 1 })
     await first
     await a.broker.publish(big)
     expect(b.texts).toHaveLength(2)
@@ -313,7 +313,7 @@ describe('MeshBroker', () => {
       for (let count = 0; count < 1_000; count++) published.push(a.broker.publish(message('')))
     }
     expect(publish).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }))
-    expect(published).toHaveLength(Math.floor(10_000 / 256))
+    expect(published).toHaveLength(Math.floor(10_000 / 257))
     await Promise.all(published)
     await a.broker.publish(message(''))
   })

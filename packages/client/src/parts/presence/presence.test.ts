@@ -49,6 +49,21 @@ describe('presence', () => {
     expect(sent(server)).toEqual(['enter room', 'enter room', 'leave room'])
   })
 
+  // Symptom: others saw a member with its old data for as long as its page was open, and `leave` did nothing. Cause: the client
+  // took itself for absent after a refused update, and the server did not.
+  it('is not present any more when an update is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    const room = presence('room', { client })
+    await room.enter({ name: 'Ada' })
+    server.refuse('presence', 'E_PAYLOAD_TOO_LARGE')
+    await expect(room.update({ name: 'A'.repeat(99) })).rejects.toMatchObject({ code: 'E_PAYLOAD_TOO_LARGE' })
+    await settle()
+    expect([server.presence.members('room'), room.id]).toEqual([[], undefined])
+    await room.enter({ name: 'Ada' })
+    expect(server.presence.members('room')).toEqual([{ id: room.id, data: { name: 'Ada' } }])
+  })
+
   it('uses one random name at every key', async () => {
     const { client, server } = createTestClient()
     await presence('a', { client }).enter()

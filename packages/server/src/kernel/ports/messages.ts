@@ -31,6 +31,20 @@ export function inbound(
     : { key, payload, isBinary, position, publisher }
 }
 
+/** Characters of its key and of its attributes, for those who count the memory that it takes. */
+export function textLengthOf({ key, attributes }: Pick<MessageContent, 'key' | 'attributes'>): number {
+  if (attributes === undefined) return key.length
+  const texts = [
+    attributes.userId,
+    attributes.id,
+    attributes.traceparent,
+    attributes.key,
+    attributes.stream,
+    attributes.owner,
+  ]
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), key.length)
+}
+
 export function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
   return position === undefined ? { isDuplicate } : { position, isDuplicate }
 }

@@ -137,6 +137,11 @@ export class Delivery {
     this.#gaps.announceTo(router.match(keys), 'refused')
   }
 
+  /** As {@link GapAnnouncer.beforeLeaving}. */
+  tellGapBeforeLeaving(group: GroupId): void {
+    this.#gaps.beforeLeaving(group)
+  }
+
   stop(): void {
     this.#gaps.stop()
   }

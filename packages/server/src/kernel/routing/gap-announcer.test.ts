@@ -70,6 +70,20 @@ describe('GapAnnouncer', () => {
     expect(told.filter((line) => /^(new|a\.140[01]) /.test(line))).toEqual([])
   })
 
+  it('tells those who have begun to listen since of what is refused from then on', async () => {
+    const { router, routes, told, announcer } = announcerFor(3)
+    announcer.announceTo(
+      routes.map(({ group }) => group),
+      'refused',
+    )
+    router.remove('a.2')
+    const reused = router.add('new')
+    expect(reused.group).toBe(routes[2]?.group)
+    announcer.announceTo([reused.group], 'refused')
+    await turn()
+    expect(told.map((line) => line.split(' ')[0])).toEqual(['a.0', 'a.1', 'new'])
+  })
+
   it('tells of a second gap whoever was told of the first, and stops when it is told to', async () => {
     const { told, announcer } = announcerFor(1_200)
     announcer.announce('broker-lost', () => true)

@@ -45,7 +45,9 @@ export class GapAnnouncer {
   announceTo(groups: readonly GroupId[], reason: GapReason): void {
     for (const group of groups) {
       const route = this.#router.routeOf(group)
-      if (route !== undefined && !this.#unannounced.has(group)) this.#unannounced.set(group, { route, reason })
+      // What is known of a route that has gone says nothing of the one that has its number now.
+      const isKnown = this.#unannounced.get(group)?.route === route
+      if (route !== undefined && !isKnown) this.#unannounced.set(group, { route, reason })
     }
     clearImmediate(this.#timer)
     this.#timer = setImmediate(() => this.#tellSome())
@@ -58,6 +60,11 @@ export class GapAnnouncer {
   beforeMessage(groups: readonly GroupId[], hasPosition: boolean): void {
     if (this.#unannounced.size === 0) return
     for (const group of hasPosition ? [...this.#unannounced.keys()] : groups) this.#tell(group)
+  }
+
+  /** Members of a group are about to leave it: what is told there later does not reach them. */
+  beforeLeaving(group: GroupId): void {
+    this.#tell(group)
   }
 
   stop(): void {

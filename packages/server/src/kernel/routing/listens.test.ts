@@ -17,6 +17,7 @@ describe('a listen that is taken back before its pattern is bound', () => {
     const listens = new Listens(1 as ConnectionId, {
       transport,
       interest,
+      delivery: { tellGapBeforeLeaving: () => undefined },
       liveBuffers: new LiveBuffers(),
       maxLiveBufferBytes: 1_000,
       listensChanged: () => undefined,

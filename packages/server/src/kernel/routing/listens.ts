@@ -4,12 +4,14 @@ import type { Route } from '../patterns/router.js'
 import { DEFAULT_VARIANT, isMeta, mayDrop, overflowOf, type Variant, withMeta } from '../patterns/variant.js'
 import type { ConnectionId, GroupOverflow, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
+import type { Delivery } from './delivery.js'
 import type { Interest } from './interest.js'
 import type { LiveBuffer, LiveBuffers } from './live-buffers.js'
 
 export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave' | 'setOverflow'>
   readonly interest: Pick<Interest, 'retain' | 'retainLive' | 'release' | 'routeOf'>
+  readonly delivery: Pick<Delivery, 'tellGapBeforeLeaving'>
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
@@ -123,16 +125,21 @@ export class Listens {
     transport.join(this.#connection, route.group)
   }
 
+  #leave(route: Route): void {
+    const { delivery, transport } = this.#context
+    delivery.tellGapBeforeLeaving(route.group)
+    transport.leave(this.#connection, route.group)
+    this.#release(route)
+  }
+
   /** Moves all listens to variants with meta. In one turn of the event loop, so that no message comes in between. */
   #addMeta(): void {
     if (this.#hasMeta) return
     this.#hasMeta = true
-    const { interest, transport } = this.#context
     const moved = (route: Route) => {
-      const live = interest.retainLive(route.pattern, withMeta(route.variant))
+      const live = this.#context.interest.retainLive(route.pattern, withMeta(route.variant))
       this.#join(live)
-      transport.leave(this.#connection, route.group)
-      this.#release(route)
+      this.#leave(route)
       return live
     }
     if (this.#only !== undefined) this.#only = moved(this.#only)
@@ -146,8 +153,7 @@ export class Listens {
     this.#only = undefined
     this.#routes?.delete(pattern)
     if (isSearch(pattern)) this.searchCount--
-    this.#context.transport.leave(this.#connection, route.group)
-    this.#release(route)
+    this.#leave(route)
     this.#context.occupancy?.unlistened(pattern)
     this.#context.listensChanged(this.#connection, -1)
     return true

@@ -21,7 +21,7 @@ import { isReserved } from '../../../kernel/ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { hasHistory } from '../log/history-log.js'
 import { OwnLog } from '../log/own-log.js'
-import { MESSAGE_OVERHEAD_BYTES } from '../remote/pending-publishes.js'
+import { bytesOf, MESSAGE_OVERHEAD_BYTES } from '../remote/pending-publishes.js'
 import { KeyWriter } from './key-codec.js'
 import { MeshNode } from './node.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
@@ -195,7 +195,7 @@ export class MeshBroker implements Broker, MeshSink {
     const node = this.#node
     if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
     const peers = node.peers.interest.match(key)
-    const byteCount = payload.length + MESSAGE_OVERHEAD_BYTES
+    const byteCount = bytesOf(message)
     if (peers.length > 0) this.#assertRoom(peers, byteCount)
     if (!this.hasPublished) this.hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()

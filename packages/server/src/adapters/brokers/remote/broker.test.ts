@@ -451,6 +451,23 @@ describe('RemoteBroker', () => {
     await small
   })
 
+  // Symptom: 131,072 messages of a client with long keys and a long name took 450 MB, of 64 MiB allowed. Cause: their texts were
+  // not counted.
+  it('counts the texts of what waits, not the payloads alone', async () => {
+    const { broker } = await started({ brokerMaxPendingBytes: 10_000 })
+    const text = 'x'.repeat(250)
+    const attributes = { userId: text, stream: text, owner: text, id: text, traceparent: text, key: text }
+    const message = { key: text, payload: new Uint8Array(0), isBinary: true, attributes }
+    const published: unknown[] = []
+    const publish = () => {
+      for (let count = 0; count < 100; count++)
+        published.push(Promise.resolve(broker.publish(message)).catch(() => undefined))
+    }
+    expect(publish).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }))
+    expect(published).toHaveLength(4)
+    expect(broker.stats().pendingBytes).toBe(4 * (256 + 7 * 250))
+  })
+
   it('answers a message id that is under way like the first, and forgets one that failed', async () => {
     const { link, publish } = await started()
     const first = publish('1', { messageId: messageIdOf('id') })

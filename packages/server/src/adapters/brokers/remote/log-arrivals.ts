@@ -8,6 +8,8 @@ import type { LinkLog } from './link.js'
 const MAX_ARRIVAL_MS = 2_000
 /** After this share of it, the broker is asked whether the position exists at all. */
 const ASK_SHARE = 1 / 2
+/** A link that has not answered is asked again after this time: each question may hold something at the broker until then. */
+const ASK_AGAIN_MS = 30_000
 
 /** The end of the log, as the broker told it. */
 interface EndAnswer {
@@ -103,9 +105,11 @@ export class LogArrivals {
   async #ask(before: EndAnswer | undefined): Promise<LogPlace | undefined> {
     const isPresent = before !== undefined && before.link === this.link
     // A lost link may never answer.
-    await (isPresent ? within(before.end, this.#limitMs) : undefined)
+    const isAnswered = await (isPresent ? within(before.end, this.#limitMs) : true)
     this.#nextEnd = undefined
     const { link } = this
+    const isSilent = isPresent && !isAnswered && before.link === link
+    if (isSilent && performance.now() - before.askedAtMs < ASK_AGAIN_MS) return undefined
     const asked = link?.end() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)

@@ -54,6 +54,8 @@ export class LogReplica implements LogFollower {
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
+  /** When the last message counted as logged, for the window of ids. */
+  #loggedAtMs = Number.NEGATIVE_INFINITY
   #state: ReplicaState = 'empty'
   /** Reads that were refused because the replica was behind. */
   behindCount = 0
@@ -81,7 +83,7 @@ export class LogReplica implements LogFollower {
 
   /** Position of the logged message with this id, if it is within the window. */
   positionOf(messageId: string): Position | undefined {
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     const position =
       this.#duplicates.ids.positionWithin(messageId, nowMs) ??
       this.#formerDuplicates?.ids.positionWithin(messageId, nowMs)
@@ -138,6 +140,7 @@ export class LogReplica implements LogFollower {
     this.#copies.begin(this.#log.retained)
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#parts.options)
+    this.#loggedAtMs = Number.NEGATIVE_INFINITY
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
@@ -148,9 +151,9 @@ export class LogReplica implements LogFollower {
   message(delivery: LoggedDelivery): void {
     const { key, payload, source, messageId, offset, fingerprint, attributes } = delivery
     const nowMs = Date.now()
-    // The publishing node's clock may be ahead: its time would end the window of all ids before.
     const timeMs = Math.min(delivery.timeMs, nowMs)
-    if (this.#duplicates.has(delivery, timeMs)) {
+    const loggedAtMs = this.#noteLogged(nowMs - timeMs)
+    if (this.#duplicates.has(delivery, loggedAtMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.skipped(offset, fingerprint)
       this.#parts.receiver.countLogged(true)
@@ -160,7 +163,7 @@ export class LogReplica implements LogFollower {
       return
     }
     const position = { epoch: this.#log.epoch, offset, fingerprint }
-    this.#duplicates.note(delivery, timeMs, position)
+    this.#duplicates.note(delivery, loggedAtMs, position)
     const { maxPayloadBytes } = this.#parts.options
     const defect = inboundDefect(key, payload, maxPayloadBytes)
     if (defect !== undefined) {
@@ -180,11 +183,21 @@ export class LogReplica implements LogFollower {
     // Before the sender can send it again.
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (isRollUp(attributes)) return
-    const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
+    const wasDelivered = this.#formerDuplicates?.has(delivery, loggedAtMs) === true
     if (!wasDelivered) this.#parts.receiver.give(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.
     else if (!this.#isRepeating)
       this.#parts.receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
+  }
+
+  /**
+   * When a message counts as logged, by `performance.now()`: on receipt, or by its age if it was logged before this link. The
+   * clock of the node that published it may be wrong: a message never counts as older than the one before.
+   */
+  #noteLogged(ageMs: number): number {
+    const atMs = performance.now() - (this.#isCatchingUp ? ageMs : 0)
+    this.#loggedAtMs = Math.max(this.#loggedAtMs, atMs)
+    return this.#loggedAtMs
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */

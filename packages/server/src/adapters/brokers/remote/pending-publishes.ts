@@ -3,6 +3,7 @@ import { AwakeClock } from '../../../kernel/base/awake-clock.js'
 import { type Deferred, deferred } from '../../../kernel/base/deferred.js'
 import { NumberedQueue } from '../../../kernel/base/numbered-queue.js'
 import type { Accepted, BrokerRoom, OutboundMessage, PublishingConnection } from '../../../kernel/ports/broker.js'
+import { textLengthOf } from '../../../kernel/ports/messages.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { PublishIds } from '../dedupe/publish-ids.js'
 import type { Link, LinkMessage } from './link.js'
@@ -20,7 +21,7 @@ interface Pending extends Paced {
 
 type PendingLimits = Pick<RemoteBrokerOptions, 'brokerTimeoutMs' | 'brokerMaxPendingBytes'>
 
-/** Estimated memory of a message besides its payload. */
+/** Estimated memory of a message besides its payload and its texts. */
 export const MESSAGE_OVERHEAD_BYTES = 256
 /** A deadline that is noticed later than this says that the process stood still. */
 const MAX_LATE_MS = 250
@@ -118,9 +119,10 @@ export class PendingPublishes implements BrokerRoom {
 
   /** As {@link send}, for several messages of one key. @param payload A bundle: kept, not copied. */
   sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
-    const sequence = this.#nextSequence(payload.length)
+    const byteCount = bytesOf({ key, payload })
+    const sequence = this.#nextSequence(byteCount)
     const message = { sequence, key, payload, isBinary: true, isBundle: true, isLogged: false }
-    return this.#add(message, messageCount)
+    return this.#add(message, messageCount, byteCount)
   }
 
   /**
@@ -129,20 +131,19 @@ export class PendingPublishes implements BrokerRoom {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already. The promise rejects with it when the
    *   message has waited too long.
    */
-  send(
-    { key, payload, isBinary, publisher, messageId, attributes }: OutboundMessage,
-    isLogged: boolean,
-  ): Promise<Accepted> {
-    const sequence = this.#nextSequence(payload.length)
-    const copy = this.#payloads.copy(payload)
-    const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
-    return this.#add(attributes === undefined ? message : { ...message, attributes }, 1)
+  send(outbound: OutboundMessage, isLogged: boolean): Promise<Accepted> {
+    const byteCount = bytesOf(outbound)
+    const sequence = this.#nextSequence(byteCount)
+    const { key, isBinary, publisher, messageId, attributes } = outbound
+    const payload = this.#payloads.copy(outbound.payload)
+    const message = { sequence, key, payload, isBinary, publisher, isBundle: false, messageId, isLogged }
+    return this.#add(attributes === undefined ? message : { ...message, attributes }, 1, byteCount)
   }
 
-  #nextSequence(payloadBytes: number): number {
+  #nextSequence(byteCount: number): number {
     const { counts } = this
     const { span, firstNumber } = this.#entries
-    const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#limits.brokerMaxPendingBytes
+    const isFull = counts.pendingBytes + byteCount > this.#limits.brokerMaxPendingBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
       counts.rejectedCount++
@@ -151,8 +152,7 @@ export class PendingPublishes implements BrokerRoom {
     return firstNumber + span
   }
 
-  #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
-    const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
+  #add(message: LinkMessage, messageCount: number, byteCount: number): Promise<Accepted> {
     const nowMs = performance.now()
     this.#clock.start()
     const sentAtMs = this.#clock.at(nowMs)
@@ -312,4 +312,9 @@ export class PendingPublishes implements BrokerRoom {
     const isSent = this.#taker !== undefined && sequence <= this.#sentSequence
     return isSent ? new WebMQError('E_TIMEOUT', { detail: `the broker gave ${detail}` }) : this.#away(detail)
   }
+}
+
+/** What a message counts of the bytes that may wait. */
+export function bytesOf(message: Pick<OutboundMessage, 'key' | 'payload' | 'attributes'>): number {
+  return message.payload.length + textLengthOf(message) + MESSAGE_OVERHEAD_BYTES
 }

@@ -5,6 +5,7 @@ import { Connection, type ConnectionOwner } from '../connection.js'
 import type { Batch } from './batch.js'
 import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
+import { PieceQueue } from './piece-queue.js'
 
 type Owner = ConnectionOwner<WsConnection, WsFrame>
 
@@ -17,8 +18,7 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   /** Frames of this turn; written by `WsOutbox`. */
   batch: Batch | undefined
   /** Bytes that wait until the socket has written what it has. */
-  readonly queue: Buffer[] = []
-  queuedBytes = 0
+  readonly queue = new PieceQueue()
   /** A write to the socket has not ended. */
   isWriting = false
   writeBeganMs = 0
@@ -46,8 +46,8 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   }
 
   get outboxBytes(): number {
-    const { batch, backlog, queuedBytes, socket } = this
-    return (batch?.byteLength ?? 0) + queuedBytes + socket.writableLength + (backlog?.byteLength ?? 0)
+    const { batch, backlog, queue, socket } = this
+    return (batch?.byteLength ?? 0) + queue.byteLength + socket.writableLength + (backlog?.byteLength ?? 0)
   }
 
   get isOpen(): boolean {

@@ -30,7 +30,7 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
       connection.batch = undefined
     }
     connection.socket.cork()
-    for (const bytes of connection.queue) connection.socket.write(bytes)
+    for (const bytes of connection.queue.take()) connection.socket.write(bytes)
     for (const bytes of connection.backlog?.frames(plainFrame) ?? []) connection.socket.write(bytes)
     connection.socket.uncork()
     this.clear(connection)
@@ -40,8 +40,7 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
   clear(connection: WsConnection): void {
     connection.batch = undefined
     connection.backlog = undefined
-    connection.queue.length = 0
-    connection.queuedBytes = 0
+    connection.queue.take()
   }
 
   protected collect(connection: WsConnection, bytes: Buffer): number {
@@ -54,10 +53,8 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
     if (batch === undefined) return false
     connection.batch = undefined
     this.sentByteCount += batch.byteLength
-    if (connection.isWriting) {
-      connection.queue.push(batch.bytes)
-      connection.queuedBytes += batch.byteLength
-    } else this.#give(connection, batch.bytes)
+    if (connection.isWriting) connection.queue.push(batch.bytes)
+    else this.#give(connection, batch.bytes)
     return true
   }
 
@@ -112,20 +109,16 @@ export class WsOutbox extends Outbox<WsConnection, Buffer> {
     // A peer that is gone takes nothing, but the kernel takes what an encrypted one is sent, soon.
     const waited = !connection.isEncrypted || performance.now() - connection.writeBeganMs > WAITED_MS
     if (waited) this.events.progress?.(connection)
-    if (connection.queue.length > 0) this.#feed(connection)
+    if (!connection.queue.isEmpty) this.#feed(connection)
     else if (connection.backlog !== undefined && !connection.isClosed) this.#commit(connection, connection.backlog)
     this.checkLevel(connection)
   }
 
   #feed(connection: WsConnection): void {
     const { queue, socket } = connection
-    let count = 0
-    let bytes = 0
-    while (count < queue.length && bytes < FEED_BYTES) bytes += queue[count++]?.length ?? 0
-    connection.queuedBytes -= bytes
     this.#begin(connection)
     socket.cork()
-    const parts = queue.splice(0, count)
+    const parts = queue.take(FEED_BYTES)
     for (const part of parts.slice(0, -1)) socket.write(part)
     socket.write(parts.at(-1) ?? NOTHING, () => this.#written(connection))
     socket.uncork()
