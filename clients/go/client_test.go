@@ -309,8 +309,12 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 		p.say("ok " + id)
 		_, id = p.hear("listen")
 		p.say("ok " + id)
-		for range MaxRunningTasks + 2 {
+		for range MaxRunningTasks + 1 {
 			p.say("task g a a\n1")
+		}
+		// It has waited, and now there is room for one of these three.
+		for range 3 {
+			p.say("task g a a\n\"" + strings.Repeat("x", MaxWaitingTaskBytes*2/3) + `"`)
 		}
 		for number := range MaxRunningTasks {
 			p.say(fmt.Sprintf("task g a a request=q%d within=60000\n1", number))
@@ -325,7 +329,12 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 		}
 	})
 	release := make(chan struct{})
-	member, err := client.Work(ctx, "a", "g", func(context.Context, Task) error { <-release; return nil })
+	var handledCount atomic.Int32
+	member, err := client.Work(ctx, "a", "g", func(context.Context, Task) error {
+		<-release
+		handledCount.Add(1)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,6 +348,9 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 	}
 	close(release)
 	waitFor(t, client, func() bool { return member.runningCount == 0 && responder.runningCount == 0 })
+	if count := handledCount.Load(); count != MaxRunningTasks+2 || member.waitingBytes != 0 {
+		t.Error(count, member.waitingBytes)
+	}
 	member.Close()
 	<-member.Done()
 }

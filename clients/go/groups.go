@@ -10,9 +10,14 @@ import (
 	"time"
 )
 
-// MaxRunningTasks is how many handlers of a [Membership] run at a time. Beyond it, requests are refused with
-// E_RATE_LIMIT, and messages are dropped and counted.
-const MaxRunningTasks = 256
+const (
+	// MaxRunningTasks is how many handlers of a [Membership] run at a time. Beyond it, requests are refused with
+	// E_RATE_LIMIT, and messages wait.
+	MaxRunningTasks = 256
+	// MaxWaitingTaskBytes bounds the messages of a [Membership] that wait for a handler, each with 256 bytes more: 16
+	// MiB. Those beyond it are dropped and counted.
+	MaxWaitingTaskBytes = 16 << 20
+)
 
 // maxWaitingRefusals is how many messages may wait on a stalled connection before requests are left to their timeouts.
 const maxWaitingRefusals = 1_024
@@ -31,6 +36,8 @@ type Membership struct {
 	handler      func(context.Context, Task) (any, error)
 	responds     bool
 	runningCount int
+	waiting      []Task
+	waitingBytes int
 	droppedCount atomic.Uint64
 	ready        chan struct{}
 	isReady      bool
@@ -116,7 +123,7 @@ func (m *Membership) Err() error {
 	return m.err
 }
 
-// DroppedCount returns how many messages came while [MaxRunningTasks] handlers ran: they are lost.
+// DroppedCount returns how many messages came while [MaxWaitingTaskBytes] waited: they are lost.
 func (m *Membership) DroppedCount() uint64 { return m.droppedCount.Load() }
 
 // Close ends the membership. Handlers that run may finish, and what is on its way is handled, too. It does not wait for
@@ -211,20 +218,46 @@ func (c *Client) membershipEnded(message *serverMessage) {
 }
 
 func (m *Membership) take(task *serverMessage) {
-	request := task.options["request"]
-	if m.runningCount >= MaxRunningTasks {
-		m.client.logPaced(slog.LevelWarn, "too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
-		if request == "" {
-			m.droppedCount.Add(1)
-		} else if len(m.client.connection.outbox) < maxWaitingRefusals {
+	request, taken := task.options["request"], Task{Key: task.fields[2], Payload: task.payload}
+	switch {
+	case m.runningCount < MaxRunningTasks:
+		m.runningCount++
+		within := time.Duration(task.number("within")) * time.Millisecond
+		connection := m.client.requests.connectionCount
+		go m.run(taken, request, within, connection)
+	case request != "":
+		m.client.logPaced(slog.LevelWarn, "too many requests are handled", "pattern", m.pattern)
+		if len(m.client.connection.outbox) < maxWaitingRefusals {
 			m.client.connection.send(refusalOf(request, newError("E_RATE_LIMIT", "the responder is busy")))
 		}
-		return
+	case m.waitingBytes+taken.costBytes() <= MaxWaitingTaskBytes:
+		// They may come faster than handlers begin.
+		m.waiting = append(m.waiting, taken)
+		m.waitingBytes += taken.costBytes()
+	default:
+		m.client.logPaced(slog.LevelWarn, "messages are dropped: too many wait", "pattern", m.pattern)
+		m.droppedCount.Add(1)
 	}
-	m.runningCount++
-	within := time.Duration(task.number("within")) * time.Millisecond
-	connection := m.client.requests.connectionCount
-	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within, connection)
+}
+
+func (t Task) costBytes() int { return len(t.Payload.Data) + 256 }
+
+// run handles a task, and then those that wait.
+func (m *Membership) run(task Task, request string, within time.Duration, connection uint64) {
+	for {
+		m.handle(task, request, within, connection)
+		m.client.mu.Lock()
+		if len(m.waiting) == 0 || m.client.status == StatusClosed {
+			m.runningCount--
+			m.client.mu.Unlock()
+			return
+		}
+		task, request = m.waiting[0], ""
+		m.waiting[0] = Task{}
+		m.waiting = m.waiting[1:]
+		m.waitingBytes -= task.costBytes()
+		m.client.mu.Unlock()
+	}
 }
 
 func (m *Membership) handle(task Task, request string, within time.Duration, connection uint64) {
@@ -263,9 +296,6 @@ func (m *Membership) handle(task Task, request string, within time.Duration, con
 		// So that replies which wait are bounded, too.
 		<-answer.written
 	}
-	m.client.mu.Lock()
-	m.runningCount--
-	m.client.mu.Unlock()
 }
 
 func refusalOf(request string, err *Error) frame {

@@ -6,14 +6,16 @@ import asyncio
 import json
 import socket
 import unittest
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scripted import WELCOME, Answered, server_of
+from scripted import WELCOME, Answered, Script, request, server_of
 from websockets.asyncio.server import ServerConnection, serve
 
 import webmq
+from webmq.groups import MAX_RUNNING, MAX_UNWRITTEN
 
 
 class Connecting(Answered):
@@ -108,12 +110,8 @@ class Connecting(Answered):
             connection.transport.pause_reading()
             await connection.wait_closed()
 
-        listening = socket.socket()
-        # Accepted sockets have it, too: little goes into them.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-        listening.bind(("127.0.0.1", 0))
-        async with await serve(script, sock=listening, compression=None, ping_interval=None, close_timeout=0.1):
-            client = webmq.Client(f"ws://127.0.0.1:{listening.getsockname()[1]}", max_pending_bytes=1 << 26)
+        async with slow_server(script) as url:
+            client = webmq.Client(url, max_pending_bytes=1 << 26)
             with patch("webmq.connection.HEARTBEAT_ANSWER_S", 0.5), patch("webmq.connection.CLOSE_TIMEOUT_S", 0.5):
                 await client.connected()
                 waiting = [asyncio.ensure_future(client.publish("k", "x" * 250_000)) for _ in range(80)]
@@ -124,6 +122,50 @@ class Connecting(Answered):
                     await asyncio.sleep(0.2)
                     await client.close()
             self.assertEqual({type(await waited) for waited in map(_outcome, waiting)}, {webmq.WebMQError})
+
+    async def test_replies_to_a_server_that_reads_no_more_are_bounded(self) -> None:
+        """Symptom: memory grew while a server took no replies. Cause: a handler was over before its reply was gone."""
+        handled = 0
+
+        async def script(connection: ServerConnection) -> None:
+            await connection.send(f"welcome\n{json.dumps(WELCOME)}")
+            id, _ = await request(connection, "listen")
+            await connection.send(f"ok {id}")
+            connection.transport.pause_reading()
+            for number in range(3_000):
+                await connection.send(f"task responders k k request=q{number} within=9000\n1")
+                await asyncio.sleep(0.001 if number % 50 == 0 else 0)
+            await connection.wait_closed()
+
+        async def answer(payload: Any, key: str) -> str:
+            nonlocal handled
+            handled += 1
+            return "x" * 20_000
+
+        async with slow_server(script) as url:
+            client = webmq.Client(url)
+            with patch("webmq.connection.CLOSE_TIMEOUT_S", 0.1), self.assertLogs("webmq", "WARNING") as logs:
+                await client.respond("k", answer)
+                before = -1
+                while before < handled:
+                    before = handled
+                    await asyncio.sleep(0.5)
+                waiting = client._connection._outgoing.qsize()
+                await client.close()
+        self.assertLess(waiting, MAX_RUNNING + MAX_UNWRITTEN)
+        # One line a second, not one for each.
+        self.assertLess(len(logs.output), 20)
+
+
+@asynccontextmanager
+async def slow_server(script: Script) -> AsyncIterator[str]:
+    """A server that takes little while it does not read."""
+    listening = socket.socket()
+    # Accepted sockets have it, too.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    listening.bind(("127.0.0.1", 0))
+    async with await serve(script, sock=listening, compression=None, ping_interval=None, close_timeout=0.1):
+        yield f"ws://127.0.0.1:{listening.getsockname()[1]}"
 
 
 async def _outcome(call: Awaitable[Any]) -> Any:

@@ -7,11 +7,13 @@ import gc
 import json
 import unittest
 from typing import Any
+from unittest.mock import patch
 
 from scripted import WELCOME, Answered, until_lost
 from websockets.asyncio.server import ServerConnection
 
 import webmq
+from webmq.groups import MAX_RUNNING
 
 
 class Ending(Answered):
@@ -31,6 +33,32 @@ class Ending(Answered):
 
         await self.with_client(act, answer)
         self.assertEqual(handled, [1])
+
+    async def test_more_messages_at_once_than_handlers_are_handled(self) -> None:
+        """Symptom: of 2,000 messages whose publish was answered, a worker with a quick handler handled 256. Cause: they
+        came before the first handler had begun, and the others were dropped."""
+        handled: list[Any] = []
+
+        async def act(client: webmq.Client) -> None:
+            member = await client.work("jobs", lambda payload, key: handled.append(payload), group="g")
+            for number in range(2_000):
+                await self.sockets[-1].send(f"task g jobs jobs\n{number}")
+            while len(handled) < 2_000 and member.dropped_count == 0:
+                await asyncio.sleep(0.01)
+            self.assertEqual(handled, [*range(2_000)])
+            release = asyncio.Event()
+            slow = await client.work("slow", lambda *_: release.wait(), group="g")
+            with patch("webmq.groups.MAX_WAITING_BYTES", 1_000):
+                for _ in range(MAX_RUNNING + 5):
+                    await self.sockets[-1].send("task g slow slow\n1")
+                while slow.dropped_count < 2:
+                    await asyncio.sleep(0.01)
+            release.set()
+            while slow._waiting_bytes > 0:
+                await asyncio.sleep(0.01)
+            self.assertEqual(slow.dropped_count, 2)
+
+        await self.with_client(act)
 
     async def test_a_worker_learns_that_it_has_ended(self) -> None:
         """Symptom: a worker whose membership the server had ended waited for ever. Cause: nothing told it."""

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import ceil
@@ -24,7 +25,11 @@ Handler = Callable[[Any, str], Any | Awaitable[Any]]
 RETRY_S = 1.0
 MAX_RUNNING = 256
 """Handlers of a membership that run at the same time, with replies that a stalled connection has not taken. Further
-requests are refused, messages dropped and counted."""
+requests are refused, messages wait."""
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+"""Messages that wait for a handler. Those beyond are dropped, and counted."""
+OVERHEAD_BYTES = 256
+"""What a message that waits counts besides its payload."""
 MAX_UNWRITTEN = 1_024
 """Replies and refusals that wait on a stalled connection. Further requests are left to their timeouts."""
 
@@ -54,12 +59,14 @@ class Membership:
         self.responds = responds
         self.error: WebMQError | None = None
         self.dropped_count = 0
-        """Messages that came while as many handlers ran as may. They are lost, as those of a member that is gone."""
+        """Messages that came while others had no handler yet, and took all the room. They are lost."""
         self._requests = requests
         self._send = send
         self._handler = handler
         self._running: set[asyncio.Task[None]] = set()
         self._unwritten = 0
+        self._waiting: deque[ServerMessage] = deque()
+        self._waiting_bytes = 0
         self.is_closed = False
         self._end = asyncio.Event()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -109,16 +116,31 @@ class Membership:
         """A message, or a request, for this member."""
         id = task.options.get("request")
         question = None if id is None else _Question(id, self._requests.connection)
-        if len(self._running) + self._unwritten >= MAX_RUNNING:
-            log_paced(logging.WARNING, "%s: more than %d messages are being handled", self.pattern, MAX_RUNNING)
-            if question is None:
-                self.dropped_count += 1
-            elif self._unwritten < MAX_UNWRITTEN:
+        if len(self._running) + self._unwritten < MAX_RUNNING:
+            self._start(task, question)
+        elif question is not None:
+            log_paced(logging.WARNING, "%s: more than %d requests are being handled", self.pattern, MAX_RUNNING)
+            if self._unwritten < MAX_UNWRITTEN:
                 self._refuse(question, WebMQError("E_RATE_LIMIT", "the responder is busy"))
-            return
+        elif self._waiting_bytes + _cost_bytes(task) <= MAX_WAITING_BYTES:
+            # They may come faster than handlers begin.
+            self._waiting.append(task)
+            self._waiting_bytes += _cost_bytes(task)
+        else:
+            log_paced(logging.WARNING, "%s: more messages wait than may; they are dropped", self.pattern)
+            self.dropped_count += 1
+
+    def _start(self, task: ServerMessage, question: _Question | None) -> None:
         running = asyncio.create_task(self._handle(task, question))
         self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        running.add_done_callback(self._finished)
+
+    def _finished(self, running: asyncio.Task[None]) -> None:
+        self._running.discard(running)
+        if self._waiting and self._requests.error is None:
+            task = self._waiting.popleft()
+            self._waiting_bytes -= _cost_bytes(task)
+            self._start(task, None)
 
     async def _handle(self, task: ServerMessage, question: _Question | None) -> None:
         try:
@@ -165,6 +187,10 @@ class Membership:
         self.is_closed = True
         self._end.set()
         return self._requests.tell("unlisten", self.pattern, options={"group": self.group, "respond": self.responds})
+
+
+def _cost_bytes(task: ServerMessage) -> int:
+    return len(task.payload) + OVERHEAD_BYTES
 
 
 class Asked:

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTestClient, createTestServer, type TestServer } from '../../dev/testing/index.js'
 import { type Presence, type PresenceEvents, presence } from './index.js'
+import { Rooms } from './rooms.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -312,4 +313,17 @@ describe('presence that is refused', () => {
     expect(first).toEqual(['error E_FORBIDDEN', ...second])
     expect(sent(server)).toEqual(['watch room', 'watch room'])
   })
+})
+
+// Symptom: a page that went from room to room kept every room, and asked about all of them at every reconnect.
+it('forgets a room that nobody uses', async () => {
+  const { client } = createTestClient()
+  const rooms = client.add((core) => new Rooms(core))
+  await client.connect()
+  const used = rooms.at('used')
+  used.watch({ isTold: false, tell: () => undefined })
+  const unused = rooms.at('unused')
+  rooms.at('other')
+  expect([rooms.at('used') === used, rooms.at('unused') === unused]).toEqual([true, false])
+  await client.close()
 })

@@ -48,6 +48,11 @@ export class Room {
     this.#core = core
   }
 
+  /** Whether nobody uses it. */
+  get isIdle(): boolean {
+    return this.#watchers.size + this.#sayings.size + this.#entering.size + this.#asking.size === 0
+  }
+
   /** @param saying JSON. */
   enter(holder: object, saying: string | undefined): Promise<void> {
     this.#sayings.delete(holder)

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::backpressure::{self, Taken};
 use crate::bridge::batch::Batch;
-use crate::bridge::event_queue::EventReader;
+use crate::bridge::event_reader::EventReader;
 use crate::bridge::mailbox::{Adopted, Mail};
 use crate::bridge::waker::Waker;
 use crate::error::EngineError;

@@ -21,7 +21,7 @@ use super::packer::Packer;
 use crate::backpressure::{Backpressure, Taken};
 use crate::bridge::batch::Batch;
 use crate::bridge::event::Events;
-use crate::bridge::event_queue::EventReader;
+use crate::bridge::event_reader::EventReader;
 use crate::bridge::mailbox::Mail;
 use crate::bridge::waker::Waker;
 use crate::id::{ConnectionId, ShardId, Slot};
