@@ -29,7 +29,6 @@ export const FLOORS = {
   client: [
     ['development'],
     ['index', 'dev/checks', 'dev/devtools', 'dev/testing', 'dev/vite'],
-    ['dev/names'],
     ['frameworks/react', 'frameworks/svelte', 'frameworks/vue'],
     ['frameworks/native', 'frameworks/stores'],
     ['parts/index'],

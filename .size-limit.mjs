@@ -12,7 +12,7 @@ const CORE_BYTES = 11_712
 
 /** What each part adds. */
 const PART_BYTES = {
-  ai: 6_720,
+  ai: 6_752,
   concurrency: 1_024,
   history: 1_056,
   iterate: 1_024,
@@ -25,7 +25,7 @@ const PART_BYTES = {
   schema: 2_048,
   sse: 8_224,
   state: 1_792,
-  stream: 7_520,
+  stream: 7_552,
   tabs: 6_656,
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, WebMQClient, type WebSocketConstructor } from 'webmq-client'
-import { history } from 'webmq-client/parts'
+import { history, respond, work } from 'webmq-client/parts'
 import { eventStreams } from 'webmq-client/sse'
 import { eventually } from 'webmq-conformance'
 import { createServer } from 'webmq-server'
@@ -83,6 +83,9 @@ it('falls back to event streams where WebSockets are blocked, and publishes by P
     ['log.2', Uint8Array.of(1, 255)],
     ['log.3', 'from the server'],
   ])
+  // Symptom: a worker counted as `active`, and got no task.
+  for (const member of [work('log.*', () => 0, { client, group: 'g' }), respond('log.*', () => 0, { client })])
+    await expect(member.ready).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
   await expect(history('log.1', { client })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
   await expect(client.publish('log.1', 1, { echo: false })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
 })

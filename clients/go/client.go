@@ -54,6 +54,10 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
+	// leaving are memberships that the server still has.
+	leaving []*Membership
+
+	paced pace
 }
 
 // Status returns the present status.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ type peer struct {
 	t      *testing.T
 	ctx    context.Context
 	socket *websocket.Conn
+	// number counts the connections, from 1.
+	number int
 }
 
 func (p *peer) say(text string) {
@@ -45,16 +49,18 @@ func (p *peer) hear(beginning string) (text, id string) {
 func dial(t *testing.T, options Options, play func(*peer)) (*Client, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	played := make(chan struct{})
+	var played sync.WaitGroup
+	var count atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		defer close(played)
+		played.Add(1)
+		defer played.Done()
 		socket, err := websocket.Accept(writer, request, &websocket.AcceptOptions{Subprotocols: []string{"webmq.v1"}})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer socket.CloseNow()
-		p := &peer{t, ctx, socket}
+		p := &peer{t, ctx, socket, int(count.Add(1))}
 		p.say(`welcome` + "\n" + `{"protocol":"webmq.v1","auth":"none","session":"s","heartbeatMs":25000,"limits":{}}`)
 		play(p)
 		// Until the client closes.
@@ -67,7 +73,7 @@ func dial(t *testing.T, options Options, play func(*peer)) (*Client, context.Con
 	}
 	t.Cleanup(func() {
 		client.Close()
-		<-played
+		played.Wait()
 		server.Close()
 		cancel()
 	})
@@ -303,8 +309,12 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 		p.say("ok " + id)
 		_, id = p.hear("listen")
 		p.say("ok " + id)
-		for range MaxRunningTasks + 2 {
+		for range MaxRunningTasks + 1 {
 			p.say("task g a a\n1")
+		}
+		// It has waited, and now there is room for one of these three.
+		for range 3 {
+			p.say("task g a a\n\"" + strings.Repeat("x", MaxWaitingTaskBytes*2/3) + `"`)
 		}
 		for number := range MaxRunningTasks {
 			p.say(fmt.Sprintf("task g a a request=q%d within=60000\n1", number))
@@ -319,7 +329,12 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 		}
 	})
 	release := make(chan struct{})
-	member, err := client.Work(ctx, "a", "g", func(context.Context, Task) error { <-release; return nil })
+	var handledCount atomic.Int32
+	member, err := client.Work(ctx, "a", "g", func(context.Context, Task) error {
+		<-release
+		handledCount.Add(1)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,8 +348,45 @@ func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
 	}
 	close(release)
 	waitFor(t, client, func() bool { return member.runningCount == 0 && responder.runningCount == 0 })
+	if count := handledCount.Load(); count != MaxRunningTasks+2 || member.waitingBytes != 0 {
+		t.Error(count, member.waitingBytes)
+	}
 	member.Close()
 	<-member.Done()
+}
+
+// Symptom: of the messages whose publish was answered ok while a worker left, some were handled by nobody. Cause: what was
+// on its way when it asked the server to leave was dropped.
+func TestClosedMemberHandlesWhatIsOnItsWay(t *testing.T) {
+	left := make(chan struct{})
+	client, ctx := dial(t, Options{}, func(p *peer) {
+		_, id := p.hear("listen")
+		p.say("ok " + id)
+		_, id = p.hear("unlisten")
+		p.say("task g a a\n1")
+		p.say("ok " + id)
+		p.say("task g a a\n2")
+		close(left)
+	})
+	taken := make(chan string, 2)
+	member, err := client.Work(ctx, "a", "g", func(_ context.Context, task Task) error {
+		taken <- string(task.Payload.Data)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member.Close()
+	<-left
+	if text := <-taken; text != "1" {
+		t.Error(text)
+	}
+	waitFor(t, client, func() bool { return len(client.leaving) == 0 })
+	select {
+	case text := <-taken:
+		t.Error(text)
+	case <-time.After(50 * time.Millisecond):
+	}
 }
 
 func TestLongTextIsCutBetweenCharacters(t *testing.T) {

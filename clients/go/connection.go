@@ -3,6 +3,8 @@ package webmq
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ const (
 	tokenTimeout    = 10 * time.Second
 	closeTimeout    = 2 * time.Second
 	heartbeatAnswer = 10 * time.Second
+	readingTime     = 100 * time.Millisecond
 	minHeartbeat    = time.Second
 	// A shorter connection counts as a failed attempt: what the client sends may have ended it.
 	lastingConnection = 5 * time.Second
@@ -48,6 +51,7 @@ type connection struct {
 	isLive     bool
 	isClosing  bool
 	heartbeat  time.Duration
+	welcomed   map[string]any
 	liveSince  time.Time
 	receivedAt time.Time
 	sentAt     time.Time
@@ -246,7 +250,7 @@ func (c *connection) read(data []byte, isBinary bool) *Error {
 		return c.take(message)
 	}
 	if CodeOf(err) != "E_VERB_UNKNOWN" {
-		c.client.log.Warn("webmq: unreadable message of the server", "error", err)
+		c.client.logPaced(slog.LevelWarn, "unreadable message of the server", "error", err)
 	}
 	if message != nil {
 		// What waits for this answer would wait for ever.
@@ -263,7 +267,8 @@ func (c *connection) take(message *serverMessage) *Error {
 		if c.heartbeat = milliseconds(heartbeatMs); heartbeatMs > 0 {
 			c.heartbeat = max(c.heartbeat, minHeartbeat)
 		}
-		c.client.limits, _ = message.body["limits"].(map[string]any)
+		c.welcomed, _ = message.body["limits"].(map[string]any)
+		c.client.limits = c.welcomed
 		if message.body["auth"] == "required" && !c.needsLogin {
 			return newError("E_UNAUTHENTICATED", "the server asks for a token: give Options.Token")
 		}
@@ -271,8 +276,11 @@ func (c *connection) take(message *serverMessage) *Error {
 		c.openIfReady()
 	case message.verb == "ok" && message.fields[0] == loginID:
 		var result struct{ Limits map[string]any }
-		if json.Unmarshal(message.payload.Data, &result) == nil && result.Limits != nil {
-			c.client.limits = result.Limits
+		if json.Unmarshal(message.payload.Data, &result) == nil {
+			// Those of the token alone: the others are as before.
+			c.client.limits = map[string]any{}
+			maps.Copy(c.client.limits, c.welcomed)
+			maps.Copy(c.client.limits, result.Limits)
 		}
 		c.needsLogin = false
 		c.openIfReady()
@@ -284,7 +292,8 @@ func (c *connection) take(message *serverMessage) *Error {
 	case message.verb == "expiring":
 		if c.client.options.Token != nil && !c.isRenewing {
 			c.isRenewing = true
-			go c.renew()
+			inMs, _ := strconv.ParseFloat(message.fields[0], 64)
+			go c.renew(c.client.requests.connectionCount, time.Now().Add(milliseconds(inMs)))
 		}
 	case message.verb == "bye":
 		if len(message.fields) > 1 {
@@ -303,21 +312,32 @@ func (c *connection) take(message *serverMessage) *Error {
 
 func (c *connection) openIfReady() {
 	if c.isWelcome && !c.needsLogin && !c.isLive && !c.isClosing {
-		c.isLive, c.liveSince, c.loggedReason = true, time.Now(), ""
+		c.isLive, c.isRenewing, c.liveSince, c.loggedReason = true, false, time.Now(), ""
 		c.client.opened()
 	}
 }
 
-// renew gets a new token while the present one still holds [P-5.6]. One runs at a time.
-func (c *connection) renew() {
-	sleep(c.client.ctx, time.Until(c.renewedAt.Add(renewalInterval)))
-	token, err := c.token(c.client.ctx)
-	c.client.mu.Lock()
-	defer c.client.mu.Unlock()
-	c.isRenewing, c.renewedAt = false, time.Now()
-	if err != nil {
-		c.client.log.Warn("webmq: no new token; the present one still holds", "error", err)
-	} else if token != "" && c.isLive {
-		c.login(token)
+// renew gets a new token while the present one still holds [P-5.6], until that expires. One runs at a time.
+func (c *connection) renew(connection uint64, end time.Time) {
+	for attempt := 0; ; attempt++ {
+		c.client.mu.Lock()
+		pause := time.Until(c.renewedAt.Add(renewalInterval))
+		c.client.mu.Unlock()
+		sleep(c.client.ctx, pause)
+		token, err := c.token(c.client.ctx)
+		c.client.mu.Lock()
+		isOver := err == nil || time.Now().After(end)
+		if c.client.requests.connectionCount != connection {
+			isOver = true
+		} else if c.renewedAt, c.isRenewing = time.Now(), !isOver; err == nil && token != "" && c.isLive {
+			c.login(token)
+		}
+		if err != nil {
+			c.client.log.Warn("webmq: no new token; the present one still holds", "error", err)
+		}
+		c.client.mu.Unlock()
+		if isOver || !sleep(c.client.ctx, rand.N(backoffLimit(attempt))) {
+			return
+		}
 	}
 }

@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// MaxRunningTasks is how many handlers of a [Membership] run at a time. Beyond it, requests are refused with
-// E_RATE_LIMIT, and messages are dropped and counted.
-const MaxRunningTasks = 256
+const (
+	// MaxRunningTasks is how many handlers of a [Membership] run at a time. Beyond it, requests are refused with
+	// E_RATE_LIMIT, and messages wait.
+	MaxRunningTasks = 256
+	// MaxWaitingTaskBytes bounds the messages of a [Membership] that wait for a handler, each with 256 bytes more: 16
+	// MiB. Those beyond it are dropped and counted.
+	MaxWaitingTaskBytes = 16 << 20
+)
 
 // maxWaitingRefusals is how many messages may wait on a stalled connection before requests are left to their timeouts.
 const maxWaitingRefusals = 1_024
@@ -30,6 +36,8 @@ type Membership struct {
 	handler      func(context.Context, Task) (any, error)
 	responds     bool
 	runningCount int
+	waiting      []Task
+	waitingBytes int
 	droppedCount atomic.Uint64
 	ready        chan struct{}
 	isReady      bool
@@ -115,10 +123,11 @@ func (m *Membership) Err() error {
 	return m.err
 }
 
-// DroppedCount returns how many messages came while [MaxRunningTasks] handlers ran: they are lost.
+// DroppedCount returns how many messages came while [MaxWaitingTaskBytes] waited: they are lost.
 func (m *Membership) DroppedCount() uint64 { return m.droppedCount.Load() }
 
-// Close ends the membership. Handlers that run may finish. It does not wait for them, nor for the server.
+// Close ends the membership. Handlers that run may finish, and what is on its way is handled, too. It does not wait for
+// them, nor for the server.
 func (m *Membership) Close() {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
@@ -127,8 +136,10 @@ func (m *Membership) Close() {
 	}
 	m.end(nil)
 	if m.client.requests.isLive {
+		m.client.leaving = append(m.client.leaving, m)
 		// If the connection is lost, or the membership has ended, it is over either way.
-		m.client.requests.ask(func(reply) {}, forgotten, nil, "unlisten", m.options()...)
+		left := func(reply) { m.client.leaving = without(m.client.leaving, m) }
+		m.client.requests.ask(left, forgotten, nil, "unlisten", m.options()...)
 	}
 }
 
@@ -164,12 +175,20 @@ func (m *Membership) end(err error) {
 		return
 	}
 	m.isClosed, m.err = true, err
-	m.client.memberships = slices.DeleteFunc(m.client.memberships, func(other *Membership) bool { return other == m })
+	m.client.memberships = without(m.client.memberships, m)
 	close(m.done)
 }
 
+func without(members []*Membership, member *Membership) []*Membership {
+	return slices.DeleteFunc(members, func(other *Membership) bool { return other == member })
+}
+
 func (c *Client) member(group, pattern string, responds bool) *Membership {
-	for _, member := range c.memberships {
+	return find(c.memberships, group, pattern, responds)
+}
+
+func find(members []*Membership, group, pattern string, responds bool) *Membership {
+	for _, member := range members {
 		if member.group == group && member.pattern == pattern && member.responds == responds {
 			return member
 		}
@@ -178,8 +197,11 @@ func (c *Client) member(group, pattern string, responds bool) *Membership {
 }
 
 func (c *Client) hand(task *serverMessage) {
-	if member := c.member(task.fields[0], task.fields[1], task.has("request")); member != nil {
-		member.take(task)
+	for _, members := range [][]*Membership{c.memberships, c.leaving} {
+		if member := find(members, task.fields[0], task.fields[1], task.has("request")); member != nil {
+			member.take(task)
+			return
+		}
 	}
 }
 
@@ -196,22 +218,49 @@ func (c *Client) membershipEnded(message *serverMessage) {
 }
 
 func (m *Membership) take(task *serverMessage) {
-	request := task.options["request"]
-	if m.runningCount >= MaxRunningTasks {
-		m.client.log.Warn("webmq: too many tasks run", "pattern", m.pattern, "maxRunningTasks", MaxRunningTasks)
-		if request == "" {
-			m.droppedCount.Add(1)
-		} else if len(m.client.connection.outbox) < maxWaitingRefusals {
+	request, taken := task.options["request"], Task{Key: task.fields[2], Payload: task.payload}
+	switch {
+	case m.runningCount < MaxRunningTasks:
+		m.runningCount++
+		within := time.Duration(task.number("within")) * time.Millisecond
+		connection := m.client.requests.connectionCount
+		go m.run(taken, request, within, connection)
+	case request != "":
+		m.client.logPaced(slog.LevelWarn, "too many requests are handled", "pattern", m.pattern)
+		if len(m.client.connection.outbox) < maxWaitingRefusals {
 			m.client.connection.send(refusalOf(request, newError("E_RATE_LIMIT", "the responder is busy")))
 		}
-		return
+	case m.waitingBytes+taken.costBytes() <= MaxWaitingTaskBytes:
+		// They may come faster than handlers begin.
+		m.waiting = append(m.waiting, taken)
+		m.waitingBytes += taken.costBytes()
+	default:
+		m.client.logPaced(slog.LevelWarn, "messages are dropped: too many wait", "pattern", m.pattern)
+		m.droppedCount.Add(1)
 	}
-	m.runningCount++
-	within := time.Duration(task.number("within")) * time.Millisecond
-	go m.handle(Task{Key: task.fields[2], Payload: task.payload}, request, within)
 }
 
-func (m *Membership) handle(task Task, request string, within time.Duration) {
+func (t Task) costBytes() int { return len(t.Payload.Data) + 256 }
+
+// run handles a task, and then those that wait.
+func (m *Membership) run(task Task, request string, within time.Duration, connection uint64) {
+	for {
+		m.handle(task, request, within, connection)
+		m.client.mu.Lock()
+		if len(m.waiting) == 0 || m.client.status == StatusClosed {
+			m.runningCount--
+			m.client.mu.Unlock()
+			return
+		}
+		task, request = m.waiting[0], ""
+		m.waiting[0] = Task{}
+		m.waiting = m.waiting[1:]
+		m.waitingBytes -= task.costBytes()
+		m.client.mu.Unlock()
+	}
+}
+
+func (m *Membership) handle(task Task, request string, within time.Duration, connection uint64) {
 	ctx, cancel := m.client.ctx, context.CancelFunc(func() {})
 	if request != "" && within > 0 {
 		ctx, cancel = context.WithTimeout(ctx, within)
@@ -231,13 +280,14 @@ func (m *Membership) handle(task Task, request string, within time.Duration) {
 			told = newError("E_RESPONSE", "the responder has failed")
 		}
 		if request == "" || told.Code == "E_RESPONSE" {
-			m.client.log.Error("webmq: a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
+			m.client.logPaced(slog.LevelError, "a handler failed", "pattern", m.pattern, "key", task.Key, "error", err)
 		}
 		answer = refusalOf(request, told)
 	}
 	answer.written = make(chan struct{})
 	m.client.mu.Lock()
-	isSent := request != "" && m.client.connection.isLive
+	// On another connection its id may be that of another request.
+	isSent := request != "" && m.client.connection.isLive && connection == m.client.requests.connectionCount
 	if isSent {
 		m.client.connection.send(answer)
 	}
@@ -246,9 +296,6 @@ func (m *Membership) handle(task Task, request string, within time.Duration) {
 		// So that replies which wait are bounded, too.
 		<-answer.written
 	}
-	m.client.mu.Lock()
-	m.runningCount--
-	m.client.mu.Unlock()
 }
 
 func refusalOf(request string, err *Error) frame {

@@ -75,7 +75,8 @@ func (c *connection) beat(ctx context.Context, cancel context.CancelFunc) {
 		if !isAsking {
 			continue
 		}
-		if !sleep(ctx, heartbeatAnswer) {
+		// A program that stood still has the answer, and has not read it yet when the first time is over.
+		if !sleep(ctx, heartbeatAnswer) || !sleep(ctx, readingTime) {
 			return
 		}
 		c.client.mu.Lock()

@@ -23,6 +23,7 @@ type Accepted struct {
 
 // Publishing is a publish that waits for its answer: [Client.PublishAsync].
 type Publishing struct {
+	// publishes is nil of one that was refused at once.
 	publishes *publishes
 	number    uint64
 	id        string
@@ -87,6 +88,9 @@ func (p *Publishing) Wait(ctx context.Context) (Accepted, error) {
 	case <-p.done:
 		return p.accepted, p.err
 	case <-ctx.Done():
+		if p.publishes == nil {
+			return Accepted{}, p.err
+		}
 		p.publishes.withdraw(p)
 		return Accepted{}, contextError(ctx, "the publish, which may have arrived")
 	}

@@ -45,6 +45,8 @@ type requests struct {
 	count   uint64
 	replay  *replay
 	isLive  bool
+	// connectionCount numbers the connections.
+	connectionCount uint64
 }
 
 // replay is kept until it is whole: a server must not fill the program with it.
@@ -120,6 +122,7 @@ func (r *requests) callAgain(ctx context.Context, payload *Payload, verb string,
 
 func (r *requests) opened() {
 	r.isLive = true
+	r.connectionCount++
 	for _, request := range slices.SortedFunc(maps.Values(r.pending), func(a, b *pendingRequest) int {
 		return cmp.Compare(a.number, b.number)
 	}) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,10 +51,13 @@ func (r *StreamReader) loaded(answer reply) (whole string, hasStream bool, err e
 	return content.String(), true, nil
 }
 
+// streamKinds: a beat says nothing of the content, and others are of a later version.
+var streamKinds = []string{"start", "append", "end", "fail", "stop", "lost", "close", "delete"}
+
 // take takes a message of a stream [P-18.6].
 func (r *StreamReader) take(message Message) (part StreamPart, isPart, isAgain bool) {
 	fields := strings.SplitN(message.Stream, ":", 4)
-	if len(fields) < 3 || fields[2] == "beat" {
+	if len(fields) < 3 || !slices.Contains(streamKinds, fields[2]) {
 		return part, false, false
 	}
 	id, kind := fields[0], fields[2]

@@ -87,6 +87,12 @@ func (w *StreamWriter) take() (content Payload, isLast bool) {
 func (w *StreamWriter) write(ctx context.Context, kind string, sequence int, payload Payload) error {
 	_, err := w.client.requests.callAgain(ctx, &payload, "stream", w.key,
 		"of="+w.id, fmt.Sprintf("seq=%d", sequence), "kind="+kind)
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	if closed := w.client.closedError(); err != nil && closed != nil {
+		// Its context ends with it.
+		return closed
+	}
 	return err
 }
 

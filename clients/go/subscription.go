@@ -64,6 +64,9 @@ func (s *subscription) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.maxMessages < 0 || s.maxBytes < 0 {
+		return newError("E_OPTION_INVALID", "MaxWaitingMessages and MaxWaitingBytes: 0 or more")
+	}
 	s.client.mu.Lock()
 	if err := s.client.closedError(); err != nil {
 		s.client.mu.Unlock()

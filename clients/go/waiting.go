@@ -3,6 +3,8 @@ package webmq
 import (
 	"cmp"
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -29,6 +31,30 @@ func (c *Client) after(pause time.Duration, again func()) {
 			again()
 		}
 	})
+}
+
+// pace is when each text was logged.
+type pace struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// logPaced logs, unless the same text was logged less than a second ago: what others send must not fill the log. It
+// needs no lock.
+func (c *Client) logPaced(level slog.Level, text string, values ...any) {
+	c.paced.mu.Lock()
+	now := time.Now()
+	isDue := now.Sub(c.paced.at[text]) >= time.Second
+	if isDue {
+		if c.paced.at == nil {
+			c.paced.at = map[string]time.Time{}
+		}
+		c.paced.at[text] = now
+	}
+	c.paced.mu.Unlock()
+	if isDue {
+		c.log.Log(c.ctx, level, "webmq: "+text, values...)
+	}
 }
 
 func signal(wake chan struct{}) {

@@ -1,7 +1,7 @@
 import { print, run } from './steps.mjs'
 
 /** Each program may take so long. */
-const MAX_SECONDS = 180
+const MAX_SECONDS = 300
 /** valgrind itself ends with it when it has found something; a test program ends with 101. */
 const ERROR_EXIT_CODE = 99
 

@@ -19,7 +19,7 @@ export function isExcused(violation: Violation, record: RunRecord, { isLossy, ha
   return (
     isAgainAfterGap(violation, record) ||
     (isLossy && isGone(violation, record)) ||
-    (hasOtherRules && isOfOtherRules(violation, record)) ||
+    (hasOtherRules && NOT_OF_OTHER_RULES.has(violation.rule)) ||
     isSentAgain(violation, record) ||
     isRefusedUnheard(violation, record) ||
     isQueueToldLate(violation, record)
@@ -29,21 +29,9 @@ export function isExcused(violation: Violation, record: RunRecord, { isLossy, ha
 /**
  * A node without the rule gives no positions, and who comes back is told a gap while nodes differ: docs/guarantees.md. So a
  * message has a place in the log, by which the judge expects it, and comes by no place; or the gap of a lost link, which is
- * for each pattern then, stands before earlier messages of the log.
+ * for each pattern then, stands before earlier messages of the log. `missedInSilence` knows what is lost there.
  */
-function isOfOtherRules({ rule, owner, text, atMs }: Violation, { listeners, publishers }: RunRecord): boolean {
-  if (rule === 'position-missing' || rule === 'gap-untrue') return true
-  const [, id] = /: (\S+) at \S+ is missing before/.exec(text) ?? []
-  if (rule !== 'lost' || id === undefined) return false
-  const { events = [] } = listeners.find(({ name }) => name === owner) ?? {}
-  const message = publishers.flatMap(({ messages }) => messages).find((each) => each.id === id)
-  const sentAtMs = message?.attempts[0]?.sentAtMs ?? atMs
-  return events.some(
-    (event) =>
-      (event.what === 'message' && event.id === id) ||
-      (event.what === 'gap' && event.atMs >= sentAtMs && event.atMs <= atMs),
-  )
-}
+const NOT_OF_OTHER_RULES: ReadonlySet<string> = new Set(['position-missing', 'gap-untrue', 'lost'])
 
 /**
  * A listener that has moved to a node which lagged gets messages again, from the next log, or from the one before behind a

@@ -2,7 +2,7 @@ import type { Violation } from '../../packages/check/src/judging/judge.js'
 import { matches } from '../../packages/check/src/judging/keys.js'
 import type { RunRecord } from '../../packages/check/src/judging/record.js'
 
-/** A message, or the gap for it, may come so long after its `ok`: a node connects again meanwhile. */
+/** A message, or the gap for it, may come so long after its `ok`: a node or a client connects again meanwhile. */
 const LATE_MS = 5_000
 
 /**
@@ -18,8 +18,10 @@ export function missedInSilence({ listeners, publishers, endedAtMs }: RunRecord)
     return messages.flatMap(({ id, key, attempts }): Violation[] => {
       const sentAtMs = attempts[0]?.sentAtMs ?? 0
       const okAtMs = attempts.find(({ outcome }) => outcome === 'ok')?.settledAtMs ?? Infinity
-      const isOwed = sentAtMs > since && okAtMs + LATE_MS < endedAtMs
-      const isTold = gapsMs.some((gapMs) => gapMs > sentAtMs && gapMs < okAtMs + LATE_MS)
+      // No node may be up until the end.
+      const isBack = events.some(({ what, atMs }) => what !== 'asked' && what !== 'ended' && atMs > okAtMs)
+      const isOwed = sentAtMs > since && isBack && okAtMs + LATE_MS < endedAtMs
+      const isTold = gapsMs.some((gapMs) => gapMs > sentAtMs)
       if (!isOwed || isTold || came.has(id) || !patterns.some((pattern) => matches(pattern, key))) return []
       return [{ rule: 'lost', atMs: okAtMs, owner: name, text: `${id} of ${key} never came, without a gap` }]
     })

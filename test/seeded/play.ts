@@ -44,6 +44,8 @@ const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbea
 const LOSSY_SHARE = 0.4
 /** Another epoch may have begun so long before it is seen. */
 const EPOCH_SEEN_MS = 5
+/** How long a client has no network where nodes have different rules: a log is in dispute for 3 s after they agree. */
+const AWAY_MS = [2_500, 4_500] as const
 /** Of the processes, where rules are rolled out. */
 const OTHER_SHARE = 0.5
 /** A share of the actors is of the real client, the others are the checker's own connections. */
@@ -143,9 +145,12 @@ async function play(
   }
   await time.run(500)
   const addresses = NODES.map((name, at) => ({ name, url: `ws://127.0.0.1:${FIRST_PORT + at}/ws` }))
+  /** Until when a client has no network, by its name. */
+  const awayUntilMs = new Map<string, number>()
   const actor = (name: string) => {
     const own = new SeededRandom(seed, name)
     const chooseNode = (previous: string | undefined) => {
+      if ((awayUntilMs.get(name) ?? 0) > nowMs()) return undefined
       const up = addresses.filter((address) => network.nodes.has(address.name))
       const others = up.filter((address) => address.name !== previous)
       const choices = others.length > 0 && own.chance(0.7) ? others : up
@@ -259,8 +264,15 @@ async function play(
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
     ...(isLossy ? [endBroker, endAll] : [upset, upset, upset]),
   ]
-  // Nobody is left who knows which keys were logged.
-  if (hasOtherRules) for (let count = 0; count < 3; count++) steps.push(() => NODES.forEach(killNode))
+  if (hasOtherRules) {
+    const leave = () => {
+      const at = random.integer(0, listeners.length - 1)
+      awayUntilMs.set(`l${at}`, nowMs() + random.integer(...AWAY_MS))
+      listeners[at]?.cut()
+    }
+    // Nobody is left who knows which keys were logged; a client comes back after the others have gone.
+    for (let count = 0; count < 3; count++) steps.push(() => NODES.forEach(killNode), leave)
+  }
   if (isOfMoves) {
     for (let count = 0; count < 6; count++) steps.push(() => random.pick(listeners).move())
     for (let count = 0; count < 3; count++) steps.push(upset)

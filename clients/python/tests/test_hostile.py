@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import unittest
+from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import patch
 
@@ -87,6 +88,13 @@ class Values(unittest.TestCase):
         for after, seconds in ((-1, 0.1), (0, 0.1), (10**400, 3_600), (1e308, 3_600), ("x", 1), (True, 1), (500, 0.5)):
             error = error_of("E_X", {"message": "later", "retryAfterMs": after})
             self.assertEqual(retry_s(error, 1), seconds, after)
+
+
+async def _until(listener: webmq.Listener, payload: Any) -> AsyncIterator[webmq.Message | webmq.Gap]:
+    async for item in listener:
+        yield item
+        if isinstance(item, webmq.Message) and item.payload == payload:
+            return
 
 
 class Hostile(Scripted):
@@ -216,9 +224,9 @@ class Hostile(Scripted):
         async def act(client: webmq.Client) -> None:
             await client.connected()
             async with client.listen("k") as listener:
-                items = [await anext(listener) for _ in range(4)]
-            self.assertEqual(items[:3], [webmq.Gap("refused")] * 3)
-            self.assertEqual(getattr(items[3], "payload", None), 1)
+                # One gap for all three, if they wait together.
+                items = [item async for item in _until(listener, 1)]
+            self.assertEqual({*items[:-1]}, {webmq.Gap("refused")})
             with self.assertRaises(webmq.WebMQError) as raised:
                 await client.request("r", 1)
             self.assertEqual(raised.exception.code, "E_RESPONSE")

@@ -162,6 +162,89 @@ class Rare(Scripted):
 
         self.assertFalse(await self.play(script, act))
 
+    async def test_a_closed_membership_stays_closed_over_a_reconnect(self) -> None:
+        """Symptom: a worker that had left got messages again after a reconnect. Cause: closed memberships were still in
+        the list of those that join again."""
+        verbs: list[str] = []
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            async for message in socket:
+                verb, id, *_ = str(message).split("\n")[0].split(" ")
+                verbs.append(verb)
+                await socket.send(f"ok {id}")
+                if verb == "unlisten":
+                    # What was on its way is handled.
+                    socket.transport.abort()
+
+        async def act(client: webmq.Client) -> None:
+            member = await client.work("k", lambda payload, key: None, group="g")
+            await member.close()
+            await client.publish("k", 1)
+
+        with patch("webmq.connection.BACKOFF_MIN_S", 0.001):
+            await self.play(script, act)
+        self.assertEqual(verbs, ["listen", "unlisten", "publish"])
+
+    async def test_a_responder_sends_no_reply_by_another_connection(self) -> None:
+        """Symptom: somebody got the reply to a question of somebody else. Cause: a responder that was slower than a
+        reconnect sent its reply by the next connection, where the id may name another request."""
+        joined = asyncio.Event()
+        verbs: list[str] = []
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            id, _ = await request(socket, "listen")
+            await socket.send(f"ok {id}")
+            if not verbs:
+                verbs.append("task")
+                await socket.send("task responders k k request=7 within=9000\n1")
+                await asyncio.sleep(0.1)
+                socket.transport.abort()
+                return
+            joined.set()
+            async for message in socket:
+                verb, id, *_ = str(message).split("\n")[0].split(" ")
+                verbs.append(verb)
+                await socket.send(f"ok {id}")
+
+        async def answer(payload: Any, key: str) -> int:
+            await joined.wait()
+            return 1
+
+        async def act(client: webmq.Client) -> None:
+            await client.respond("k", answer)
+            await joined.wait()
+            await asyncio.sleep(0.1)
+            await client.publish("k", 1)
+
+        with patch("webmq.connection.BACKOFF_MIN_S", 0.001):
+            await self.play(script, act)
+        self.assertEqual(verbs, ["task", "publish"])
+
+    async def test_a_refused_update_ends_the_presence(self) -> None:
+        """Symptom: others saw a client with its old data, and `leave` did nothing. Cause: it took itself for absent
+        after a refused update, and the server did not."""
+        operations: list[str] = []
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            for answer in ('ok {id}\n{{"id":"m"}}', 'error {id} E_PAYLOAD_TOO_LARGE\n{{"retryable":false}}', "ok {id}"):
+                id, rest = await request(socket, "presence")
+                operations.append(rest.split("op=")[1].split(" ")[0])
+                await socket.send(answer.format(id=id))
+            await socket.wait_closed()
+
+        async def act(client: webmq.Client) -> None:
+            room = client.presence("k")
+            await room.enter(1)
+            with self.assertRaises(webmq.WebMQError):
+                await room.enter("large")
+            self.assertIsNone(room.id)
+
+        await self.play(script, act)
+        self.assertEqual(operations, ["enter", "enter", "leave"])
+
 
 if __name__ == "__main__":
     unittest.main()

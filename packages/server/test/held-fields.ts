@@ -154,6 +154,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'features/queue-groups/row.ts #byConnection': 'open connections that have used queue groups',
   'features/queue-groups/connection.ts #names': 'maxListensPerConnection',
   'features/queue-groups/answers.ts #byNode': 'nodes, of one turn',
+  'features/queue-groups/early-messages.ts #kept': '16 MiB, for 10 s at most',
   'features/queue-groups/hand-over.ts #pending': '65,536 and brokerMaxPendingBytes; each has a timeout',
   'features/queue-groups/requests.ts #byMember': 'those of #served',
   'features/queue-groups/requests.ts #servedOf': 'those of #served',

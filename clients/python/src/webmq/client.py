@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 from .connection import Connection, Token
 from .errors import WebMQError, code_of, count_of, error_of
@@ -68,12 +70,14 @@ class Client:
         self._connection = Connection(url, token, self)
         self._requests = Requests(self._connection.send)
         self._requests.leave = self._leave
+        self._requests.ended = self._listener_ended
         self._publishes = Publishes(self._connection.send, max_pending_bytes, self._dedupe_s)
         self._asked = Asked(self._requests)
         self._live_position = LivePosition()
         self._listeners: list[Listener] = []
         self._memberships: list[Membership] = []
-        self._presences: dict[str, Presence] = {}
+        self._presences: WeakValueDictionary[str, Presence] = WeakValueDictionary()
+        self._present: set[Presence] = set()
         self._member = secrets.token_urlsafe(16)
         self._on_status = on_status
         self._status: Status = "connecting"
@@ -92,9 +96,9 @@ class Client:
 
     @property
     def limits(self) -> dict[str, Any]:
-        """`limits` of the server's `welcome` [P-4.4]; empty before."""
+        """`limits` of the server's `welcome` [P-4.4], with those of the token [P-5.2]; empty before."""
         limits = self._connection.welcome.get("limits")
-        return limits if isinstance(limits, dict) else {}
+        return {**limits, **self._connection.token_limits} if isinstance(limits, dict) else {}
 
     def limit(self, name: str, otherwise: int, least: int) -> int:
         """A limit of the server, as a number that this program can use."""
@@ -170,6 +174,8 @@ class Client:
         """
         if sum(start is not None for start in (since, last, rewind_ms)) > 1:
             raise WebMQError("E_OPTION_INVALID", "give at most one of since, last and rewind_ms")
+        if max_waiting < 1:
+            raise WebMQError("E_OPTION_INVALID", "max_waiting: 1 or more")
         check_option("since", since, MAX_POSITION_BYTES)
         check_option("overflow", overflow, 64)
         options = {"since": since, "last": last, "rewind": rewind_ms, "overflow": overflow, "meta": meta}
@@ -229,11 +235,16 @@ class Client:
             WebMQError: `E_NO_RESPONDERS`, `E_TIMEOUT`, or the code with which the responder refuses.
         """
         self._check_open()
+        check_key(key)
+        content = payload_of(payload)
+        end_at = time.monotonic() + timeout_s
         try:
-            await asyncio.wait_for(self.connected(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                while not self._requests.is_live:
+                    await self.connected()
         except TimeoutError as error:
             raise WebMQError("E_TIMEOUT", "no connection in time", retryable=True) from error
-        return await self._asked.ask(check_key(key), payload_of(payload), timeout_s)
+        return await self._asked.ask(key, content, end_at - time.monotonic())
 
     async def respond(self, pattern: str, handler: Handler, *, group: str = "responders") -> Membership:
         """Answers requests whose key the pattern matches. Resolves when all nodes know it."""
@@ -244,14 +255,14 @@ class Client:
         return await self._join(pattern, group, handler, responds=False)
 
     def presence(self, key: str) -> Presence:
-        """Who is present at a key, and to be present there. The same object for each call with a key.
+        """Who is present at a key, and to be present there. The same object for each call with a key, while it is used.
 
         Raises:
             WebMQError: `E_KEY_INVALID`.
         """
         presence = self._presences.get(key)
         if presence is None:
-            presence = self._presences[key] = Presence(self._requests, check_key(key), self._member)
+            presence = self._presences[key] = Presence(self._requests, check_key(key), self._member, self._present)
         return presence
 
     async def open_stream(self, key: str, *, meta: Any = None, id: str | None = None) -> StreamWriter:
@@ -274,11 +285,16 @@ class Client:
         return StreamReader(self, check_key(key))
 
     async def close(self) -> None:
-        """Closes the connection. Publishes without an answer fail with `E_CLOSED`; iterations end."""
+        """Closes the connection after what was sent before, which takes 2 s at most.
+
+        Publishes and requests without an answer fail with `E_CLOSED`; iterations end.
+        """
         if self._status == "closed":
             return
-        await self._connection.close()
-        self._ended(WebMQError("E_CLOSED", "the client is closed"), None)
+        try:
+            await self._connection.close()
+        finally:
+            self._ended(WebMQError("E_CLOSED", "the client is closed"), None)
 
     async def __aenter__(self) -> Client:
         return self
@@ -292,9 +308,10 @@ class Client:
 
     def opened(self) -> None:
         self._requests.opened()
-        for membership in self._memberships:
-            membership.opened()
-        for listener in self._listeners:
+        self._memberships = [member for member in self._memberships if not member.is_closed]
+        for member in self._memberships:
+            member.opened()
+        for listener in [*self._listeners]:
             listener.opened()
         for presence in self._presences.values():
             presence.opened()
@@ -309,7 +326,7 @@ class Client:
         for presence in self._presences.values():
             presence.lost()
         self._publishes.lost()
-        self._asked.lost()
+        self._asked.failed(WebMQError("E_DISCONNECTED", "the connection was lost: the request may have been handled"))
         self._requests.lost()
         self._set_status("connecting")
 
@@ -388,7 +405,6 @@ class Client:
             presence.failed(error_of(message.fields[1], message.body))
         for listener in [*self._listeners]:
             if listener.pattern == pattern:
-                self._listeners.remove(listener)
                 listener.failed(error_of(message.fields[1], message.body))
 
     async def _begin(self, listener: Listener) -> None:
@@ -398,16 +414,27 @@ class Client:
             listener.opened()
         try:
             await listener.ready
-        except BaseException:
-            if listener in self._listeners:
-                await listener.close()
+        except asyncio.CancelledError:
+            # Whoever is cancelled does not wait for the server.
+            listener.failed(None)
+            if self._is_last(listener):
+                self._requests.tell("unlisten", listener.pattern, options={})
+            raise
+        except WebMQError as error:
+            if error.code == "E_UNSUPPORTED":
+                # A server that knows no state topics took it for another listen.
+                await self._leave(listener)
             raise
 
+    def _listener_ended(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def _is_last(self, listener: Listener) -> bool:
+        return self._requests.is_live and all(other.pattern != listener.pattern for other in self._listeners)
+
     async def _leave(self, listener: Listener) -> None:
-        if listener not in self._listeners:
-            return
-        self._listeners.remove(listener)
-        if any(other.pattern == listener.pattern for other in self._listeners) or not self._requests.is_live:
+        if not self._is_last(listener):
             return
         try:
             await self._requests.call("unlisten", listener.pattern, is_resent=False)
@@ -426,7 +453,11 @@ class Client:
         self._memberships.append(member)
         if self._requests.is_live:
             member.opened()
-        await member.ready
+        try:
+            await member.ready
+        except asyncio.CancelledError:
+            member.leave()
+            raise
         return member
 
     def _ended(self, error: WebMQError, told: WebMQError | None) -> None:
@@ -435,14 +466,14 @@ class Client:
         self._error = told
         self._requests.failed(error)
         self._publishes.failed(error)
-        for listener in self._listeners:
+        self._asked.failed(error)
+        for listener in [*self._listeners]:
             listener.failed(told)
         for presence in self._presences.values():
             presence.failed(told)
         for member in self._memberships:
             if not member.is_closed:
                 member.failed(error)
-        self._listeners.clear()
         self._memberships.clear()
         self._set_status("closed")
         self._opened.set()

@@ -9,6 +9,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection
@@ -17,6 +18,7 @@ from websockets.typing import Subprotocol
 
 from .dialing import Connect, refusal_of
 from .errors import WebMQError, count_of, error_of
+from .paced import log_paced
 from .topics import check_option
 from .wire import ServerMessage, Unreadable, decode, encode
 
@@ -28,6 +30,7 @@ Token = str | Callable[[], str | Awaitable[str]]
 FINAL_CODES = frozenset((1002, 1003, 1007, 1009, 1010))
 HEARTBEAT_ANSWER_S = 10
 OPEN_TIMEOUT_S = 10
+TOKEN_TIMEOUT_S = 10
 CLOSE_TIMEOUT_S = 2
 LASTING_S = 5.0
 """A shorter connection counts as a failed attempt: what the client sends may have ended it."""
@@ -43,6 +46,7 @@ RENEWAL_S = 1.0
 """A token is asked for at most once in this time, however often the server says that the present one expires."""
 MAX_TOKEN_BYTES = 8_192
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+LOGIN_ID = "login"
 
 _TOKEN_CODES = {4009: "E_TOKEN_EXPIRED", 4501: "E_TOKEN_INVALID"}
 _FINAL_ERRORS = {
@@ -79,11 +83,10 @@ class Connection:
         self._token = token
         self._events = events
         self._socket: ClientConnection | None = None
-        self._outgoing: asyncio.Queue[str | bytes] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[tuple[str | bytes, Callable[[], None] | None]] = asyncio.Queue()
         self._heartbeat_s = 0.0
         self._received_at = self._sent_at = self._live_since = 0.0
         self._renewed_at = -RENEWAL_S
-        self._login_id = "login"
         self._needs_login = False
         self._is_welcome = False
         self._is_closing = False
@@ -93,26 +96,36 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
         self.welcome: dict[str, Any] = {}
+        self.token_limits: dict[str, Any] = {}
+        """Those of the present token alone."""
         self.is_live = False
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"webmq {self._url}")
 
-    def send(self, message: str | bytes) -> None:
+    def send(self, message: str | bytes, on_written: Callable[[], None] | None = None) -> None:
         """Sends on the present connection. Only while it is live."""
-        self._outgoing.put_nowait(message)
+        self._outgoing.put_nowait((message, on_written))
 
     async def close(self) -> None:
         """Closes with 1000, after what was sent before."""
         self._is_closing = True
         if self._renewal is not None:
             self._renewal.cancel()
-        if self._socket is not None:
-            await self._flush(self._socket)
-            await self._socket.close(1000)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        socket = self._socket
+        try:
+            if socket is not None:
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._flush(socket)
+                    await socket.close(1000)
+        except TimeoutError:
+            log.debug("the server reads no more")
+        finally:
+            if socket is not None:
+                socket.transport.abort()
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         attempt = 0
@@ -133,8 +146,7 @@ class Connection:
             token_tries = 0 if was_live else token_tries
             if code in _TOKEN_CODES and callable(self._token) and token_tries == 0:
                 token_tries += 1
-                continue
-            if code in _TOKEN_CODES or code in FINAL_CODES or 4500 <= code < 5000:
+            elif code in _TOKEN_CODES or code in FINAL_CODES or 4500 <= code < 5000:
                 name = _TOKEN_CODES.get(code) or _FINAL_ERRORS.get(code, "E_PROTOCOL_VIOLATION")
                 self._events.failed(self._reason or WebMQError(name, f"the server closed with {code}"))
                 return
@@ -200,11 +212,12 @@ class Connection:
 
     async def _talk(self, socket: ClientConnection) -> int:
         self._socket = socket
+        self.token_limits = {}
         self._received_at = self._sent_at = time.monotonic()
         token = await self._present_token()
         self._needs_login = token is not None
         if token is not None:
-            await socket.send(encode("auth", self._login_id, payload=token))
+            await socket.send(encode("auth", LOGIN_ID, payload=token))
         helpers = [asyncio.create_task(help(socket)) for help in (self._write, self._beat, self._watch_opening)]
         try:
             async for data in socket:
@@ -213,7 +226,7 @@ class Connection:
                     message = decode(data)
                 except Unreadable as error:
                     if error.code != "E_VERB_UNKNOWN":
-                        log.warning("unreadable message of the server: %s", error)
+                        log_paced(logging.WARNING, "unreadable message of the server: %s", error)
                         self._events.unreadable(error)
                     continue
                 self._take(message)
@@ -237,11 +250,12 @@ class Connection:
                 raise WebMQError("E_UNAUTHENTICATED", "the server asks for a token: pass `token`")
             self._is_welcome = True
             self._open_if_ready()
-        elif verb in ("ok", "error") and message.fields[0] == self._login_id:
+        elif verb in ("ok", "error") and message.fields[0] == LOGIN_ID:
             self._take_login(message)
         elif verb == "expiring":
             if callable(self._token) and (self._renewal is None or self._renewal.done()):
-                self._renewal = asyncio.create_task(self._renew())
+                end_at = time.monotonic() + int(message.fields[0]) / 1_000
+                self._renewal = asyncio.create_task(self._renew(end_at))
         elif verb == "bye":
             after = message.fields[1] if len(message.fields) > 1 else "0"
             self._retry_after_s = min(int(after), MAX_RETRY_AFTER_MS) / 1_000
@@ -252,6 +266,8 @@ class Connection:
 
     def _take_login(self, message: ServerMessage) -> None:
         if message.verb == "ok":
+            said = message.body.get("limits") if isinstance(message.body, dict) else None
+            self.token_limits = said if isinstance(said, dict) else {}
             self._needs_login = False
             self._open_if_ready()
         else:
@@ -269,38 +285,43 @@ class Connection:
     async def _present_token(self) -> str | None:
         try:
             token = self._token() if callable(self._token) else self._token
-            given: str | None = await token if inspect.isawaitable(token) else token
+            async with asyncio.timeout(TOKEN_TIMEOUT_S):
+                given: str | None = await token if inspect.isawaitable(token) else token
             return check_option("token", given, MAX_TOKEN_BYTES)
         except Exception as error:
             raise WebMQError(
                 "E_TOKEN_UNAVAILABLE", f"there is no token: {error!r}", retryable=callable(self._token)
             ) from error
 
-    async def _renew(self) -> None:
-        """There is one at a time."""
-        wait_s = self._renewed_at + RENEWAL_S - time.monotonic()
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
-        self._renewed_at = time.monotonic()
-        try:
-            token = await self._present_token()
-        except WebMQError as error:
-            # The present token still holds; the server says when it does no longer.
-            log.warning("%s", error)
+    async def _renew(self, end_at: float) -> None:
+        """There is one at a time. It tries until the present token expires."""
+        for attempt in count():
+            await asyncio.sleep(self._renewed_at + RENEWAL_S - time.monotonic())
+            self._renewed_at = time.monotonic()
+            try:
+                token = await self._present_token()
+            except WebMQError as error:
+                log.warning("%s", error)
+                if time.monotonic() >= end_at:
+                    return
+                await asyncio.sleep(random.random() * backoff_limit_s(attempt))
+                continue
+            if token is not None and self.is_live:
+                self.send(encode("auth", LOGIN_ID, payload=token))
             return
-        if token is not None and self.is_live:
-            self.send(encode("auth", self._login_id, payload=token))
 
     async def _write(self, socket: ClientConnection) -> None:
         while True:
-            message = await self._outgoing.get()
+            message, on_written = await self._outgoing.get()
             await socket.send(message)
             self._sent_at = time.monotonic()
+            if on_written is not None:
+                on_written()
 
     async def _flush(self, socket: ClientConnection) -> None:
         try:
             while not self._outgoing.empty():
-                await socket.send(self._outgoing.get_nowait())
+                await socket.send(self._outgoing.get_nowait()[0])
         except ConnectionClosed:
             log.debug("the connection was lost while it was being closed")
 
@@ -308,7 +329,7 @@ class Connection:
         """A server that greets nobody is as one that does not answer."""
         await asyncio.sleep(OPEN_TIMEOUT_S)
         if not self.is_live:
-            await socket.close(4003)
+            socket.transport.abort()
 
     async def _beat(self, socket: ClientConnection) -> None:
         """[P-9.2]"""
@@ -316,11 +337,12 @@ class Connection:
             await asyncio.sleep(max(self._heartbeat_s / 4, 1))
             now = time.monotonic()
             quiet_s = now - min(self._received_at, self._sent_at)
-            if self._heartbeat_s == 0 or quiet_s < self._heartbeat_s:
+            if self._heartbeat_s == 0 or quiet_s < self._heartbeat_s or not self.is_live:
                 continue
-            await socket.send("ping")
-            self._sent_at = asked_at = time.monotonic()
+            # It does not wait, and nothing is closed in order: a peer that reads no more would stop both for ever.
+            self.send("ping")
+            self._sent_at = now
             await asyncio.sleep(HEARTBEAT_ANSWER_S)
-            if self._received_at < asked_at:
-                await socket.close(4003)
+            if self._received_at < now:
+                socket.transport.abort()
                 return

@@ -6,23 +6,40 @@ import asyncio
 import inspect
 import json
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from .errors import WebMQError, code_of, error_of, retry_s
-from .wire import Options, Payload, ServerMessage, encode, payload_of, value_of
+from .paced import log_paced
+from .wire import Payload, ServerMessage, encode, payload_of, value_of
 
 if TYPE_CHECKING:
     from .requests import Reply, Requests
-
-log = logging.getLogger("webmq")
 
 Handler = Callable[[Any, str], Any | Awaitable[Any]]
 """Gets the payload and the key. What it returns is the reply of a request."""
 
 RETRY_S = 1.0
 MAX_RUNNING = 256
-"""Handlers of a membership that run at the same time. Further requests are refused, messages dropped and counted."""
+"""Handlers of a membership that run at the same time, with replies that a stalled connection has not taken. Further
+requests are refused, messages wait."""
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+"""Messages that wait for a handler. Those beyond are dropped, and counted."""
+OVERHEAD_BYTES = 256
+"""What a message that waits counts besides its payload."""
+MAX_UNWRITTEN = 1_024
+"""Replies and refusals that wait on a stalled connection. Further requests are left to their timeouts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request that waits for its reply, on the connection that brought it."""
+
+    id: str
+    connection: int
 
 
 class Membership:
@@ -31,7 +48,7 @@ class Membership:
     def __init__(
         self,
         requests: Requests,
-        send: Callable[[str | bytes], None],
+        send: Callable[[str | bytes, Callable[[], None]], None],
         pattern: str,
         group: str,
         handler: Handler,
@@ -42,16 +59,21 @@ class Membership:
         self.responds = responds
         self.error: WebMQError | None = None
         self.dropped_count = 0
-        """Messages that came while as many handlers ran as may. They are lost, as those of a member that is gone."""
+        """Messages that came while others had no handler yet, and took all the room. They are lost."""
         self._requests = requests
         self._send = send
         self._handler = handler
         self._running: set[asyncio.Task[None]] = set()
+        self._unwritten = 0
+        self._waiting: deque[ServerMessage] = deque()
+        self._waiting_bytes = 0
         self.is_closed = False
+        self._end = asyncio.Event()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
 
     def opened(self) -> None:
+        self._unwritten = 0
         self._requests.ask(
             "listen",
             self.pattern,
@@ -73,66 +95,102 @@ class Membership:
         else:
             self.failed(reply.error)
 
+    async def ended(self) -> None:
+        """Waits for the end of the membership.
+
+        Raises:
+            WebMQError: it was not `close`: the server has ended it, such as `E_FORBIDDEN`, or the client has ended.
+        """
+        await self._end.wait()
+        if self.error is not None:
+            raise self.error
+
     def failed(self, error: WebMQError) -> None:
         self.is_closed = True
         self.error = error
+        self._end.set()
         if not self.ready.done():
             self.ready.set_exception(error)
 
     def take(self, task: ServerMessage) -> None:
         """A message, or a request, for this member."""
-        request = task.options.get("request")
-        if len(self._running) >= MAX_RUNNING:
-            log.warning("%s: more than %d messages are being handled", self.pattern, MAX_RUNNING)
-            if request is None:
-                self.dropped_count += 1
-            else:
-                self._refuse(request, WebMQError("E_RATE_LIMIT", "the responder is busy"))
-            return
-        running = asyncio.create_task(self._handle(task, request))
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        id = task.options.get("request")
+        question = None if id is None else _Question(id, self._requests.connection)
+        if len(self._running) + self._unwritten < MAX_RUNNING:
+            self._start(task, question)
+        elif question is not None:
+            log_paced(logging.WARNING, "%s: more than %d requests are being handled", self.pattern, MAX_RUNNING)
+            if self._unwritten < MAX_UNWRITTEN:
+                self._refuse(question, WebMQError("E_RATE_LIMIT", "the responder is busy"))
+        elif self._waiting_bytes + _cost_bytes(task) <= MAX_WAITING_BYTES:
+            # They may come faster than handlers begin.
+            self._waiting.append(task)
+            self._waiting_bytes += _cost_bytes(task)
+        else:
+            log_paced(logging.WARNING, "%s: more messages wait than may; they are dropped", self.pattern)
+            self.dropped_count += 1
 
-    async def _handle(self, task: ServerMessage, request: str | None) -> None:
+    def _start(self, task: ServerMessage, question: _Question | None) -> None:
+        running = asyncio.create_task(self._handle(task, question))
+        self._running.add(running)
+        running.add_done_callback(self._finished)
+
+    def _finished(self, running: asyncio.Task[None]) -> None:
+        self._running.discard(running)
+        if self._waiting and self._requests.error is None:
+            task = self._waiting.popleft()
+            self._waiting_bytes -= _cost_bytes(task)
+            self._start(task, None)
+
+    async def _handle(self, task: ServerMessage, question: _Question | None) -> None:
         try:
             payload = value_of(task.payload)
         except ValueError as error:
-            # One line: whoever sends such a payload must not fill the log.
-            log.warning("a task of %s is not JSON: %s", self.pattern, error)
-            self._refuse(request, WebMQError("E_PAYLOAD_INVALID", "the payload is not JSON, or nested too deeply"))
+            log_paced(logging.WARNING, "a task of %s is not JSON: %s", self.pattern, error)
+            self._refuse(question, WebMQError("E_PAYLOAD_INVALID", "the payload is not JSON, or nested too deeply"))
             return
         try:
             result = self._handler(payload, task.fields[2])
             if inspect.isawaitable(result):
                 result = await result
-            if request is not None and self._requests.is_live:
-                self._send(encode("reply", request, payload=payload_of(result)))
+            if question is not None:
+                self._reply(question, payload_of(result), False)
         except WebMQError as error:
-            if request is None:
-                log.exception("the handler of %s failed", self.pattern)
-            self._refuse(request, error)
+            if question is None:
+                log_paced(logging.ERROR, "the handler of %s failed", self.pattern, exc_info=True)
+            self._refuse(question, error)
         except Exception:
-            log.exception("the handler of %s failed", self.pattern)
-            self._refuse(request, WebMQError("E_RESPONSE", "the responder has failed"))
+            log_paced(logging.ERROR, "the handler of %s failed", self.pattern, exc_info=True)
+            self._refuse(question, WebMQError("E_RESPONSE", "the responder has failed"))
 
-    def _refuse(self, request: str | None, error: WebMQError) -> None:
-        if request is None or not self._requests.is_live:
-            return
-        body = json.dumps({"code": error.code, "message": error.message[:500]})
-        self._send(encode("reply", request, payload=body, options={"error": True}))
+    def _refuse(self, question: _Question | None, error: WebMQError) -> None:
+        if question is not None:
+            self._reply(question, json.dumps({"code": error.code, "message": error.message[:500]}), True)
+
+    def _reply(self, question: _Question, payload: Payload, is_error: bool) -> None:
+        # On another connection the id may be that of another request.
+        if self._requests.is_live and self._requests.connection == question.connection:
+            self._unwritten += 1
+            message = encode("reply", question.id, payload=payload, options={"error": is_error})
+            self._send(message, self._written)
+
+    def _written(self) -> None:
+        self._unwritten -= 1
 
     async def close(self) -> None:
         """Ends the membership. Handlers that run may finish."""
-        if self.is_closed:
-            return
+        if not self.is_closed:
+            await self.leave()
+
+    def leave(self) -> asyncio.Future[None]:
+        """As `close`, without waiting. What comes before the answer was handed to it, and is handled."""
         self.is_closed = True
-        if self._requests.is_live:
-            options: Options = {"group": self.group, "respond": self.responds}
-            try:
-                await self._requests.call("unlisten", self.pattern, is_resent=False, options=options)
-            except WebMQError as error:
-                # The connection is lost, or the membership has ended: it is over either way.
-                log.debug("%s: %s", self.pattern, error)
+        self._end.set()
+        return self._requests.tell("unlisten", self.pattern, options={"group": self.group, "respond": self.responds})
+
+
+def _cost_bytes(task: ServerMessage) -> int:
+    return len(task.payload) + OVERHEAD_BYTES
 
 
 class Asked:
@@ -150,7 +208,7 @@ class Asked:
             if answer.error is not None and not reply.done():
                 reply.set_exception(answer.error)
 
-        within_ms = max(1, min(int(timeout_s * 1_000), 300_000))
+        within_ms = max(1, min(ceil(timeout_s * 1_000), 300_000))
         id = self._requests.ask("request", key, on_reply=answered, payload=payload, options={"within": within_ms})
         self._waiting[id] = reply
         try:
@@ -175,8 +233,7 @@ class Asked:
         else:
             reply.set_result(value)
 
-    def lost(self) -> None:
-        error = WebMQError("E_DISCONNECTED", "the connection was lost: the request may have been handled")
+    def failed(self, error: WebMQError) -> None:
         for reply in self._waiting.values():
             if not reply.done():
                 reply.set_exception(error)

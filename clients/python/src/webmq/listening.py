@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import unquote
 
 from .errors import WebMQError, retry_s
+from .paced import log_paced
 from .position import is_after, is_later
 from .topics import matches
 from .wire import Options, ServerMessage, value_of
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .requests import Reply, Requests
-
-log = logging.getLogger("webmq")
 
 RETRY_S = 1.0
 FREE_PAGES = 16
@@ -66,7 +65,7 @@ def message_of(received: ServerMessage) -> Message | Gap:
     try:
         payload = value_of(received.payload)
     except ValueError:
-        log.warning("a message at %s is not JSON", key)
+        log_paced(logging.WARNING, "a message at %s is not JSON", key)
         return Gap("refused")
     user = options.get("user")
     return Message(
@@ -320,15 +319,12 @@ class Listener:
 
     def _deliver_unlogged(self, message: Message | Gap) -> None:
         # The log will not have it: while it is read, too, a gap tells of it.
-        if self._is_behind or len(self._queue) >= self._max_waiting:
-            # One says it all until the next message.
-            if not self._queue or not isinstance(self._queue[-1], Gap):
-                self._put(Gap("slow-consumer"))
-            return
-        self._put(message)
+        self._put(Gap("slow-consumer") if self._is_behind or len(self._queue) >= self._max_waiting else message)
 
     def _put(self, item: Item) -> None:
-        if not self._is_closed:
+        # One gap says it all until the next message.
+        is_told = isinstance(item, Gap) and bool(self._queue) and isinstance(self._queue[-1], Gap)
+        if not self._is_closed and not is_told:
             self._queue.append(item)
             self._wake.set()
 
@@ -336,6 +332,7 @@ class Listener:
         self._is_closed = True
         self._error = error
         self._is_live = False
+        self._requests.ended(self)
         self._wake.set()
         if not self.ready.done():
             self.ready.set_exception(error or WebMQError("E_CLOSED", "closed"))

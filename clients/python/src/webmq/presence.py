@@ -89,7 +89,9 @@ class PresenceWatch:
     async def close(self) -> None:
         if not self._is_closed:
             self.end(None)
-            await self._presence.left_by(self)
+            told = self._presence.left_by(self)
+            if told is not None:
+                await told
 
     def begin(self, members: Members) -> None:
         self._given = members
@@ -116,7 +118,7 @@ class PresenceWatch:
 class Presence:
     """The presence at one key, and that of this client, from `Client.presence`. A client is present once at a key."""
 
-    def __init__(self, requests: Requests, key: str, member: str) -> None:
+    def __init__(self, requests: Requests, key: str, member: str, present: set[Presence]) -> None:
         self.key = key
         self.id: str | None = None
         """The `id` under which others see this client; `None` while it is not present."""
@@ -125,7 +127,8 @@ class Presence:
         self._requests = requests
         self._member = member
         self._data: Payload | None = None
-        self._is_present = False
+        self._present = present
+        """Those of the client that are present. It keeps them; others go when nobody has them."""
         self._watches: list[PresenceWatch] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._asked: str | None = None
@@ -141,8 +144,11 @@ class Presence:
         self._data = None if data is None else payload_of(data)
         try:
             reply = await self._requests.call("presence", self.key, payload=self._data, options=self._entry)
-        except WebMQError:
-            self._is_present, self.id = False, None
+        except BaseException as error:
+            if isinstance(error, WebMQError) or not self._is_present:
+                self._is_present, self.id = False, None
+                # The server may have let it enter, or have it with its data of before.
+                self._tell("leave")
             raise
         self._is_present, self.error = True, None
         self._entered(reply)
@@ -181,7 +187,9 @@ class Presence:
             try:
                 await ready
             except BaseException:
-                await watch.close()
+                watch.end(None)
+                # Whoever is cancelled does not wait for the server.
+                self.left_by(watch)
                 raise
         watch.begin(self.known)
         return watch
@@ -224,6 +232,14 @@ class Presence:
         self._settle(error or WebMQError("E_CLOSED", "the client is closed"))
 
     # -- within ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_present(self) -> bool:
+        return self in self._present
+
+    @_is_present.setter
+    def _is_present(self, is_present: bool) -> None:
+        (self._present.add if is_present else self._present.discard)(self)
 
     @property
     def _entry(self) -> Options:
@@ -281,23 +297,16 @@ class Presence:
                 else:
                     ready.set_exception(error)
 
-    async def left_by(self, watch: PresenceWatch) -> None:
+    def left_by(self, watch: PresenceWatch) -> asyncio.Future[None] | None:
         """A watch is closed. The last one tells the server."""
         if watch not in self._watches:
-            return
+            return None
         self._watches.remove(watch)
-        if not self._watches:
-            self._is_synced = False
-            await self._tell("unwatch")
+        self._is_synced = self._is_synced and bool(self._watches)
+        return None if self._watches else self._tell("unwatch")
 
-    async def _tell(self, op: str) -> None:
-        if not self._requests.is_live:
-            return
-        try:
-            await self._requests.call("presence", self.key, is_resent=False, options={"op": op})
-        except WebMQError as error:
-            # The connection is lost, or the client closed: it is over either way.
-            log.debug("%s: %s", self.key, error)
+    def _tell(self, op: str) -> asyncio.Future[None]:
+        return self._requests.tell("presence", self.key, options={"op": op})
 
 
 def _member_of(told: Mapping[str, Any]) -> Member:

@@ -36,15 +36,13 @@ class _Publish:
     done: asyncio.Future[Accepted] = field(repr=False)
     sent_at: tuple[float, float] | None = None
     """When it was first sent, by both clocks; `None` while the server cannot have it."""
+    cost_bytes: int = 0
+    """What it takes of those that may wait."""
 
     @property
     def age_s(self) -> float:
         """By the clock that says more: one stands still while a machine sleeps."""
         return max(now - then for now, then in zip(_clocks(), self.sent_at or _clocks(), strict=True))
-
-    @property
-    def cost_bytes(self) -> int:
-        return len(self.data) + OVERHEAD_BYTES
 
 
 def _clocks() -> tuple[float, float]:
@@ -71,6 +69,7 @@ class Publishes:
     async def publish(self, id: str, key: str, payload: str | bytes, options: Options) -> Accepted:
         done: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         publish = _Publish(id, encode("publish", id, key, payload=payload, options=options), done)
+        publish.cost_bytes = len(publish.data) + OVERHEAD_BYTES
         if self._bytes + publish.cost_bytes > self._max_bytes:
             raise WebMQError(
                 "E_QUEUE_FULL",
@@ -83,11 +82,20 @@ class Publishes:
         self._flush()
         try:
             return await done
-        finally:
-            self._bytes -= publish.cost_bytes
-            # Cancelled before it was sent: nobody wants it any more.
+        except asyncio.CancelledError:
+            # Not sent yet: nobody wants it any more. One that was sent counts until its answer.
             if publish in self._waiting:
                 self._waiting.remove(publish)
+            if publish.id not in self._sent:
+                self._release(publish)
+            raise
+        finally:
+            if not done.cancelled():
+                self._release(publish)
+
+    def _release(self, publish: _Publish) -> None:
+        self._bytes -= publish.cost_bytes
+        publish.cost_bytes = 0
 
     def opened(self) -> None:
         self._is_live = True
@@ -112,6 +120,8 @@ class Publishes:
         publish = self._sent.pop(message.fields[0], None)
         if publish is None:
             return False
+        if publish.done.cancelled():
+            self._release(publish)
         if message.verb == "ok":
             self._window += 1
             if not publish.done.done():
@@ -141,6 +151,9 @@ class Publishes:
         self._retry = None
         self._retry_after_s = 0.0
         self._refused = []
+        for publish in publishes:
+            if publish.done.cancelled():
+                self._release(publish)
         # Ids grow, so this is the order of the calls.
         again = sorted((p for p in publishes if not p.done.done()), key=lambda p: (len(p.id), p.id))
         self._waiting.extendleft(reversed(again))

@@ -55,10 +55,14 @@ class Requests:
         self._count = 0
         self._replay: _Replay | None = None
         self.is_live = False
+        self.connection = 0
+        """Which of the client's connections it is: ids of the server mean something else on the next one."""
         self.error: WebMQError | None = None
         """Why the client has ended."""
         self.leave: Callable[[Listener], Any]
         """Ends a listen; set by the client, which knows the others of its pattern."""
+        self.ended: Callable[[Listener], None]
+        """Is told of each listener that has ended, by whomever."""
 
     def next_id(self) -> str:
         self._count += 1
@@ -119,12 +123,19 @@ class Requests:
             raise reply.error
         return reply
 
+    def tell(self, verb: str, *fields: str, options: Options) -> asyncio.Future[None]:
+        """Sends what is over with any answer, or without one. To await it is not needed."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ask(verb, *fields, on_reply=lambda _: None if done.done() else done.set_result(None), options=options)
+        return done
+
     def later(self, listener: Listener, delay_s: float) -> None:
         """Lets a listener ask again."""
         asyncio.get_running_loop().call_later(delay_s, lambda: listener.again() if self.is_live else None)
 
     def opened(self) -> None:
         self.is_live = True
+        self.connection += 1
         for pending in self._pending.values():
             self._send(pending.data)
 

@@ -36,6 +36,11 @@ AGAIN_S = 0.1
 """A reader that misses something reads again after this time, so that a server cannot keep it busy."""
 STOP_S = 10
 STOP_ATTEMPT_S = 2.5
+KINDS = frozenset(("start", "append", "end", "fail", "stop", "lost", "close", "delete"))
+"""A beat says nothing of the content, and others are of a later version."""
+FAILED = '{"message":"the writer has failed"}'
+
+Bytes = bytes | bytearray | memoryview
 
 
 @dataclass(slots=True, eq=False)
@@ -69,15 +74,25 @@ class StreamWriter:
         self._on_message: Callable[[Any], Any] | None = None
 
     async def start(self, meta: Any) -> None:
+        content = "" if meta is None else str(payload_of(meta))
         self._task = asyncio.create_task(self._run(), name=f"stream {self.key}")
-        await self._put("start", "" if meta is None else str(payload_of(meta)))
+        try:
+            await self._put("start", content)
+        except asyncio.CancelledError:
+            # Nobody has this writer: no beat may keep its stream.
+            self._task.cancel()
+            raise
         try:
             self._member = await self._client.respond(self.key, self._asked, group="stream")
         except WebMQError as error:
             # It can be written all the same, and not be stopped.
             log.warning("the stream %s cannot be stopped by others: %s", self.key, error)
+        except asyncio.CancelledError:
+            self._is_ending = True
+            self._put("fail", FAILED)
+            raise
 
-    async def append(self, content: str | bytes) -> None:
+    async def append(self, content: str | Bytes) -> None:
         """Adds to the stream, which has either text or bytes. Resolves when the log has it; to await it is not needed.
 
         Half a surrogate pair at the end of a text waits for the next append, or the end.
@@ -87,16 +102,18 @@ class StreamWriter:
         """
         await self.put(content)
 
-    def put(self, content: str | bytes) -> asyncio.Future[None]:
+    def put(self, content: str | Bytes) -> asyncio.Future[None]:
         """As `append`, without waiting."""
-        kind = str if isinstance(content, str) else bytes
-        self._type = self._type or kind
-        if self._is_ending:
-            raise WebMQError("E_STREAM_ENDED", f"stream {self.key}")
-        if kind is not self._type:
+        if not isinstance(content, (str, bytes, bytearray, memoryview)):
+            raise WebMQError("E_PAYLOAD_INVALID", f"a stream has text or bytes, and no {type(content).__name__}")
+        content = content if isinstance(content, str) else bytes(content)
+        self._check_open()
+        if self._type not in (None, type(content)):
             raise WebMQError("E_PAYLOAD_INVALID", "a stream has either text or bytes")
         if self._bytes + len(content) > MAX_WAITING_BYTES:
             raise WebMQError("E_QUEUE_FULL", f"stream {self.key}", retryable=True)
+        if content:
+            self._type = str if isinstance(content, str) else bytes
         if isinstance(content, str):
             content = joined_pairs(self._half + content)
             self._half = half_of(content)
@@ -114,8 +131,8 @@ class StreamWriter:
     async def fail(self, error: BaseException | None = None) -> None:
         """Ends it as failed. Readers get the code and the text of a `WebMQError`, and of other errors nothing."""
         told = error if isinstance(error, WebMQError) else None
-        body = {"message": told.message[:512], "code": told.code} if told else {"message": "the writer has failed"}
-        await self._finish("fail", json.dumps(body))
+        body = json.dumps({"message": told.message[:512], "code": told.code}) if told else FAILED
+        await self._finish("fail", body)
 
     def on_message(self, handler: Callable[[Any], Any]) -> None:
         """Answers what readers send. May be a coroutine function."""
@@ -135,9 +152,14 @@ class StreamWriter:
         if not self._is_ending and self._error is None:
             await self.fail(error)
 
-    async def _finish(self, kind: str, payload: str) -> None:
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise self._error
         if self._is_ending:
             raise WebMQError("E_STREAM_ENDED", f"stream {self.key}")
+
+    async def _finish(self, kind: str, payload: str) -> None:
+        self._check_open()
         self._is_ending = True
         if self._half:
             self._put("append", self._half)
@@ -156,12 +178,13 @@ class StreamWriter:
         return done
 
     async def _run(self) -> None:
-        lease_s = self._client.limit("streamLeaseMs", DEFAULT_LEASE_MS, MIN_LEASE_MS) / 1_000
         pieces: list[_Piece] = []
         try:
             while True:
                 self._wake.clear()
                 if not self._pieces:
+                    # Of the present server: none was known when the stream was opened without a connection.
+                    lease_s = self._client.limit("streamLeaseMs", DEFAULT_LEASE_MS, MIN_LEASE_MS) / 1_000
                     try:
                         await asyncio.wait_for(self._wake.wait(), lease_s / 3)
                     except TimeoutError:
@@ -184,8 +207,8 @@ class StreamWriter:
         finally:
             self._is_ending = self._is_ending or self._error is not None
             self.stopped.set()
-            if self._member is not None:
-                await self._member.close()
+            if self._member is not None and not self._member.is_closed:
+                self._member.leave()
 
     def _take(self) -> tuple[list[_Piece], Payload]:
         """The next piece, with the appends behind it that fit into the same message."""
@@ -399,9 +422,9 @@ class StreamReader:
         return StreamPart(content, False) if content and isinstance(content, (str, bytes)) else None
 
     def _take(self, message: Message) -> StreamPart | None:
-        id, _, rest = (message.stream or "").partition(":")
-        number, _, kind = rest.partition(":")
-        if not is_number(number) or kind == "beat":
+        # A mark of servers may follow [P-18.8].
+        id, number, kind, *_ = (*(message.stream or "").split(":", 3), "", "")
+        if not is_number(number) or kind not in KINDS:
             return None
         sequence = int(number)
         if id != self.id:

@@ -21,9 +21,13 @@ async function connected() {
 describe('a page for production', () => {
   it('refuses keys and patterns that are not valid', async () => {
     const client = await connected()
-    for (const key of ['', 'a b', 'a\nb', 'a.*', 'k'.repeat(256)]) {
-      await expect(client.publish(key, 1)).rejects.toMatchObject({ code: 'E_KEY_INVALID' })
+    for (const key of ['', 'a b', 'a\nb', 'a.*', 'k'.repeat(256), 5, null, undefined, ['a'], {}]) {
+      await expect(client.publish(key as string, 1)).rejects.toMatchObject({ code: 'E_KEY_INVALID' })
     }
+    for (const pattern of [5, null, undefined, ['a']])
+      expect(() => client.listen(pattern as never, () => undefined)).toThrowError(
+        expect.objectContaining({ code: 'E_PATTERN_INVALID' }),
+      )
     expect(() => client.listen('a.b*', () => undefined)).toThrowError(
       expect.objectContaining({ code: 'E_PATTERN_INVALID', message: expect.stringContaining('a.b*') }),
     )

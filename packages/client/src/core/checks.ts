@@ -16,8 +16,8 @@ export interface Checks {
    * @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option.
    */
   range(range: RangeOptions): void
-  /** Of a part. @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
-  part(name: CheckedPart, options: object): void
+  /** Of a part, by the name of its function. @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
+  part(name: string, options: object): void
   /** @throws {WebMQError} `E_OPTION_INVALID` for a name that no event has. */
   event(name: string): void
   /** @throws {WebMQError} `E_OPTION_INVALID` for what cannot handle messages. */
@@ -35,31 +35,6 @@ export interface Checks {
   /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
   full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
 }
-
-/** Functions of parts whose options are checked. */
-export type CheckedPart =
-  | 'appLifecycle'
-  | 'concurrently'
-  | 'eventStreams'
-  | 'history'
-  | 'iterate'
-  | 'latest'
-  | 'loaded'
-  | 'openStream'
-  | 'outbox'
-  | 'presence'
-  | 'readStream'
-  | 'request'
-  | 'respond'
-  | 'serveTabs'
-  | 'sharedTabs'
-  | 'state'
-  | 'stopStream'
-  | 'streamTransport'
-  | 'useMessages'
-  | 'withTopics'
-  | 'work'
-  | 'YjsProvider'
 
 /** Options of a listen or a history read that say where it starts. */
 export interface RangeOptions {

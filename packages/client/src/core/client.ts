@@ -275,6 +275,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     previous.#core.requests.down()
     this.#listens.adopt(previous.#listens)
     void previous.close()
+    // Stores that show the client of `setup` then turn to this one, also if the previous one was closed before.
+    queueMicrotask(() => previous.#changed({}))
     if (this.#listens.size > 0) this.#connection.open()
   }
 

@@ -77,3 +77,49 @@ it('moves the subscriptions to the new client when it is set up again', async ()
   await Promise.all([pending.close(), waiting.close()])
   await third.close()
 })
+
+// Symptom: with a dev server that replaces modules, presence, states and the status of components stood still in silence.
+it('shows what the new client has, after another setup', async () => {
+  const { setup } = await import('../index.js')
+  const { state } = await import('../parts/state/index.js')
+  const { openStream, readStream } = await import('../parts/stream/index.js')
+  const { statusStore } = await import('../frameworks/stores/status.js')
+  const { enter, presenceStore } = await import('../frameworks/stores/presence.js')
+  const server = createTestServer({ retain: ['prices.#'], verifyToken: (token) => (token === 'good' ? {} : undefined) })
+  const { WebSocket, url } = server
+  const random = () => 0
+  const first = setup({ url, WebSocket, random, token: 'good' })
+  first.on('error', () => undefined)
+  const [prices, reader] = [state('prices.*'), readStream('answer')]
+  const told: unknown[] = []
+  const [status, present] = [statusStore(undefined), presenceStore(undefined, 'room')]
+  status.subscribe(() => told.push(status.getSnapshot().state))
+  present.subscribe(() => undefined)
+  const leave = enter({}, undefined, 'room', { name: 'Ada' }, 0)
+  const names = () => present.getSnapshot().members.map(({ data }) => (data as { name: string }).name)
+  await Promise.all([prices.ready, reader.ready])
+  await vi.waitFor(() => expect(names()).toEqual(['Ada']))
+
+  // A client that has given up says nothing more.
+  server.drop({ code: 4501 })
+  await vi.waitFor(() => expect([first.state, told.at(-1)]).toEqual(['closed', 'closed']))
+  const second = setup({ url, WebSocket, random, token: 'good' })
+  await vi.waitFor(() => expect(told.at(-1)).toBe('connected'))
+  server.presence.lapse()
+  server.presence.enter('room', {}, { id: 'bob', data: { name: 'Bob' } })
+  await vi.waitFor(() => expect(names().sort()).toEqual(['Ada', 'Bob']))
+  leave()
+  await vi.waitFor(() => expect(names()).toEqual(['Bob']))
+
+  server.gap('prices.*')
+  server.publish('prices.a', 1)
+  await vi.waitFor(() => expect([prices.get('prices.a'), prices.isStale]).toEqual([1, false]))
+  server.gap('answer')
+  const writer = await openStream('answer')
+  await writer.append('hi')
+  await writer.end()
+  expect(await reader.text()).toBe('hi')
+  prices.close()
+  reader.close()
+  await second.close()
+})

@@ -124,6 +124,39 @@ describe('options', () => {
     await expect((async () => call(client, { [name]: 1 }))()).rejects.toThrow(message)
   })
 
+  it.each<[string, (client: WebMQClient, value: never) => unknown, unknown[], string]>([
+    ['publish', (client, echo) => client.publish('a', 1, { echo }), ['no', 0], 'publish: echo: it is not a boolean'],
+    ['publish', (client, ack) => client.publish('a', 1, { ack }), ['non', 5], 'one of broker, none'],
+    ['publish', (client, when) => client.publish('a', 1, { whenOffline: when }), ['que', true], 'one of queue, reject'],
+    ['listen', (client, meta) => client.listen('a', handle, { meta }), ['yes', 1], 'listen: meta: it is not a boolean'],
+    [
+      'listen',
+      (client, signal) => client.listen('a', handle, { signal }),
+      ['x'],
+      'listen: signal: it is not an object',
+    ],
+    ['history', (client, reverse) => history('a', { client, reverse }), ['false'], 'reverse: it is not a boolean'],
+    ['request', (client, timeoutMs) => request('a', 1, { client, timeoutMs }), ['5'], 'timeoutMs: it is not a number'],
+    ['iterate', (client, on) => iterate('a', { client, bufferOverflow: on }), ['drop'], 'one of close, drop-oldest'],
+    ['openStream', (client, id) => openStream('a', { client, id }), [5], 'openStream: id: it is not a string'],
+    ['setup', (_, whenOffline) => new WebMQClient({ url, whenOffline }), ['wait'], 'whenOffline wait: one of queue'],
+    [
+      'setup',
+      (_, ackTimeoutMs) => new WebMQClient({ url, ackTimeoutMs }),
+      ['5', {}],
+      'ackTimeoutMs: it is not a number',
+    ],
+    [
+      'setup',
+      (_, maxMs) => new WebMQClient({ url, reconnect: { maxMs } }),
+      ['9'],
+      'reconnect.maxMs: it is not a number',
+    ],
+  ])('of another kind are refused: %s %#', async (_name, call, values, message) => {
+    await using client = new WebMQClient({ url, WebSocket })
+    for (const value of values) await expect((async () => call(client, value as never))()).rejects.toThrow(message)
+  })
+
   it('name an event or a handler that there is', async () => {
     await using client = new WebMQClient({ url, WebSocket })
     expect(() => client.on('statuss' as 'status', handle)).toThrow('statuss is no event, did you mean status?')

@@ -49,7 +49,8 @@ export function patternDefect(text: string): string | undefined {
 
 /** Words may be empty, as in AMQP. Nothing is normalized. */
 function isValid(text: string, misplacedWildcard: RegExp): boolean {
-  return text !== '' && !isTooLong(text) && !FORBIDDEN.test(text) && !misplacedWildcard.test(text)
+  const isText = typeof text === 'string' && !!text
+  return isText && !isTooLong(text) && !FORBIDDEN.test(text) && !misplacedWildcard.test(text)
 }
 
 /** A UTF-16 unit takes one to three bytes: most texts need no count. */

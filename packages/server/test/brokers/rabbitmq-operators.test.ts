@@ -4,8 +4,8 @@ import { PREFETCH_COUNT } from '../../../broker-rabbitmq/src/connection.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
-/** The broker sends 1,000 messages ahead of their acknowledgements: this is 36 s of them, longer than rabbitmqctl takes. */
-const BACKLOG_COUNT = 30_000
+/** The broker sends 1,000 messages ahead of their acknowledgements: this is 72 s of them, longer than rabbitmqctl takes on a busy machine. */
+const BACKLOG_COUNT = 60_000
 const LATENCY_MS = 600
 let service: RabbitmqService
 

@@ -29,6 +29,10 @@ export class Wrapper<P = unknown> implements Receiver<P> {
     return this.inner.isSingleUse ?? false
   }
 
+  get wantsState(): true | undefined {
+    return this.inner.wantsState
+  }
+
   attach(context: ReceiverContext): void {
     this.context = context
     this.inner.attach?.(context)

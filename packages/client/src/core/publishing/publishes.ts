@@ -243,9 +243,10 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
       if (all.size === 0) return
       const before = onIdle
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, maxMs)
+        const timer = createTimer()
+        timer(resolve, maxMs)
         onIdle = () => {
-          clearTimeout(timer)
+          timer()
           resolve()
           before?.()
         }

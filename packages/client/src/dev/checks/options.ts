@@ -1,33 +1,22 @@
 import type { ClientOptions, OfflineQueueOptions, ReconnectOptions } from '../../core/client-options.js'
-import { invalid, NUMBERS, webSocketUrl } from '../../core/options.js'
-import { checkNames, namesOf } from '../names.js'
+import { invalid, MAX_TIMER_MS, NUMBERS, webSocketUrl } from '../../core/options.js'
+import { assertOptions, type OptionKinds } from '../../protocol/option-kinds.js'
 
-const NAMES = namesOf<ClientOptions>({
-  url: true,
-  token: true,
-  codec: true,
-  reconnect: true,
-  whenOffline: true,
-  offlineQueue: true,
-  resume: true,
-  connectTimeoutMs: true,
-  ackTimeoutMs: true,
-  heartbeatTimeoutMs: true,
-  lostAfterMs: true,
-  WebSocket: true,
-  lifecycle: true,
-  random: true,
-})
-const RECONNECT_NAMES = namesOf<ReconnectOptions>({ minMs: true, maxMs: true, maxAttempts: true })
-const QUEUE_NAMES = namesOf<OfflineQueueOptions>({ maxMessages: true, maxBytes: true, maxAgeMs: true })
+const KINDS = {
+  ...{ url: true, token: true, codec: 'object', resume: 'function', WebSocket: 'function', random: 'function' },
+  ...{ reconnect: 'object', offlineQueue: 'object', whenOffline: ['queue', 'reject', 'drop'], lifecycle: 'object' },
+  ...{ connectTimeoutMs: 'number', ackTimeoutMs: 'number', heartbeatTimeoutMs: 'number', lostAfterMs: 'number' },
+} satisfies OptionKinds<ClientOptions>
+const RECONNECT: OptionKinds<ReconnectOptions> = { minMs: 'number', maxMs: 'number', maxAttempts: 'number' }
+const QUEUE: OptionKinds<OfflineQueueOptions> = { maxMessages: 'number', maxBytes: 'number', maxAgeMs: 'number' }
 
 /** Checks the names and ranges of a client's options. */
 export function checkOptions(options: ClientOptions): void {
-  checkNames('', options, [...NAMES, 'transports'])
+  assertOptions('', options, { ...KINDS, transports: true })
   if ('transports' in options) throw invalid('transports: pass WebSocket: eventStreams() of webmq-client/sse')
   const { reconnect = {}, offlineQueue = {} } = options
-  checkNames('reconnect.', reconnect, RECONNECT_NAMES)
-  checkNames('offlineQueue.', offlineQueue, QUEUE_NAMES)
+  assertOptions('reconnect.', reconnect, RECONNECT)
+  assertOptions('offlineQueue.', offlineQueue, QUEUE)
   const { token } = options
   if (token != null && typeof token !== 'string' && typeof token !== 'function') {
     throw invalid('token: neither a text nor a function')
@@ -36,6 +25,8 @@ export function checkOptions(options: ClientOptions): void {
   for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) {
     if (!((given[name] ?? 0) >= 0)) throw invalid(name)
   }
+  // Timers of parts fire at once for more.
+  if ((options.ackTimeoutMs ?? 0) > MAX_TIMER_MS) throw invalid(`ackTimeoutMs: at most ${MAX_TIMER_MS}`)
   // A lower `maxMs` alone lowers both.
   const { minMs = 0, maxMs = NUMBERS.maxMs } = reconnect
   if (minMs > maxMs) throw invalid(`reconnect: minMs ${minMs} is more than maxMs ${maxMs}`)

@@ -1,4 +1,3 @@
-import type { CheckedPart } from '../../core/checks.js'
 import type { ClientEvents } from '../../core/events/events.js'
 import type { AnyClientOption, ClientOption } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
@@ -22,67 +21,59 @@ import type { ServeTabsOptions } from '../../parts/tabs/serve-tabs.js'
 import type { SharedTabsOptions } from '../../parts/tabs/shared-tabs.js'
 import type { ProviderEvents, ProviderOptions } from '../../parts/yjs/types.js'
 import { didYouMean } from '../../protocol/closest-name.js'
-import { checkNames, namesOf } from '../names.js'
+import { assertOptions, type OptionKinds } from '../../protocol/option-kinds.js'
 import { LISTEN } from './range.js'
 
 /** The options of each part, with `client` where the part does not take it away before. */
-const NAMES: Readonly<Record<CheckedPart, readonly string[]>> = {
-  appLifecycle: namesOf<AppModules>({ AppState: true, NetInfo: true }),
-  concurrently: namesOf<ConcurrentlyOptions>({ concurrency: true, maxMessages: true }),
-  eventStreams: namesOf<EventStreamsOptions>({ WebSocket: true }),
-  history: namesOf<HistoryOptions>({ limit: true, since: true, before: true, rewind: true, reverse: true, meta: true }),
-  iterate: namesOf<IterateOptions & ClientOption>({
+const KINDS: Readonly<Record<string, OptionKinds<Record<string, unknown>>>> = {
+  appLifecycle: { AppState: 'object', NetInfo: 'object' } satisfies OptionKinds<AppModules>,
+  concurrently: { concurrency: 'number', maxMessages: 'number' } satisfies OptionKinds<ConcurrentlyOptions>,
+  eventStreams: { WebSocket: 'function' } satisfies OptionKinds<EventStreamsOptions>,
+  history: {
+    ...{ limit: true, since: true, before: true, rewind: true, reverse: 'boolean', meta: 'boolean' },
+  } satisfies OptionKinds<HistoryOptions>,
+  iterate: {
     ...LISTEN,
-    client: true,
-    bufferMaxMessages: true,
-    bufferOverflow: true,
-  }),
-  latest: namesOf<LatestOptions>({ every: true, maxKeys: true, batch: true }),
-  loaded: namesOf<LoadOptions>({ bufferMaxMessages: true }),
-  openStream: namesOf<OpenStreamOptions & ClientOption>({ client: true, meta: true, id: true }),
-  outbox: namesOf<OutboxOptions>({ name: true, maxMessages: true, maxBytes: true, maxAgeMs: true, afterWindow: true }),
-  presence: namesOf<AnyClientOption>({ client: true }),
-  readStream: namesOf<ReadStreamOptions>({ id: true, signal: true }),
-  request: namesOf<RequestOptions>({ timeoutMs: true, signal: true }),
-  respond: namesOf<RespondOptions & ClientOption>({ client: true, group: true, signal: true }),
-  serveTabs: namesOf<ServeTabsOptions>({ maxTabBytes: true, WebSocket: true }),
-  sharedTabs: namesOf<SharedTabsOptions>({
-    name: true,
-    worker: true,
-    silentAfterMs: true,
-    maxTabBytes: true,
-    WebSocket: true,
-  }),
-  state: namesOf<StateOptions>({ every: true, maxKeys: true, maxBytes: true }),
-  stopStream: ['client', 'reason'],
-  streamTransport: namesOf<StreamTransportOptions>({ key: true, ask: true, client: true }),
-  useMessages: namesOf<Omit<MessagesOptions, 'graceMs'>>({
-    limit: true,
-    maxMessages: true,
-    loadOlder: true,
-    meta: true,
-  }),
-  withTopics: namesOf<SchemaOptions>({ receive: true }),
-  work: namesOf<WorkOptions & ClientOption>({ client: true, group: true, signal: true }),
-  YjsProvider: namesOf<ProviderOptions>({
-    client: true,
-    awareness: true,
-    snapshotAfterMs: true,
-    snapshotAfterUpdates: true,
-    maxBytes: true,
-    random: true,
-  }),
+    ...{ client: 'object', bufferMaxMessages: 'number', bufferOverflow: ['close', 'drop-oldest', 'drop-newest'] },
+  } satisfies OptionKinds<IterateOptions & ClientOption>,
+  latest: { every: true, maxKeys: 'number', batch: 'boolean' } satisfies OptionKinds<LatestOptions>,
+  loaded: { bufferMaxMessages: 'number' } satisfies OptionKinds<LoadOptions>,
+  openStream: { client: 'object', meta: true, id: 'string' } satisfies OptionKinds<OpenStreamOptions & ClientOption>,
+  outbox: {
+    ...{ name: 'string', maxMessages: 'number', maxBytes: 'number' },
+    ...{ maxAgeMs: 'number', afterWindow: ['report', 'send'] },
+  } satisfies OptionKinds<OutboxOptions>,
+  presence: { client: 'object' } satisfies OptionKinds<AnyClientOption>,
+  readStream: { id: 'string', signal: 'object' } satisfies OptionKinds<ReadStreamOptions>,
+  request: { timeoutMs: 'number', signal: 'object' } satisfies OptionKinds<RequestOptions>,
+  respond: { client: 'object', group: true, signal: 'object' } satisfies OptionKinds<RespondOptions & ClientOption>,
+  serveTabs: { maxTabBytes: 'number', WebSocket: 'function' } satisfies OptionKinds<ServeTabsOptions>,
+  sharedTabs: {
+    ...{ name: 'string', worker: 'function', silentAfterMs: 'number', maxTabBytes: 'number', WebSocket: 'function' },
+  } satisfies OptionKinds<SharedTabsOptions>,
+  state: { every: true, maxKeys: 'number', maxBytes: 'number' } satisfies OptionKinds<StateOptions>,
+  stopStream: { client: 'object', reason: 'string' },
+  streamTransport: { key: 'function', ask: 'function', client: 'object' } satisfies OptionKinds<StreamTransportOptions>,
+  useMessages: {
+    ...{ limit: 'number', maxMessages: 'number', loadOlder: 'function', meta: 'boolean' },
+  } satisfies OptionKinds<Omit<MessagesOptions, 'graceMs'>>,
+  withTopics: { receive: ['report', 'off'] } satisfies OptionKinds<SchemaOptions>,
+  work: { client: 'object', group: true, signal: 'object' } satisfies OptionKinds<WorkOptions & ClientOption>,
+  YjsProvider: {
+    ...{ client: 'object', awareness: 'object', snapshotAfterMs: 'number', snapshotAfterUpdates: 'number' },
+    ...{ maxBytes: 'number', random: 'function' },
+  } satisfies OptionKinds<ProviderOptions>,
 }
 
 /** Of all that has `on`: each has few, and a misspelt one is of none. */
-const EVENTS = namesOf<ClientEvents & SubscriptionEvents & PresenceEvents & OutboxEvents & ProviderEvents>({
+const EVENTS = Object.keys({
   ...{ status: true, gap: true, error: true, ready: true, closed: true, sent: true, failed: true, change: true },
   ...{ enter: true, update: true, leave: true, 'user-enter': true, 'user-leave': true, sync: true, synced: true },
-})
+} satisfies OptionKinds<ClientEvents & SubscriptionEvents & PresenceEvents & OutboxEvents & ProviderEvents>)
 
-/** Checks the names of a part's options. */
-export function checkPart(name: CheckedPart, options: object): void {
-  checkNames(`${name}: `, options, NAMES[name])
+/** Checks the options of a part. */
+export function checkPart(name: string, options: object): void {
+  assertOptions(`${name}: `, options, KINDS[name] ?? {})
 }
 
 export function checkEvent(name: string): void {

@@ -5,43 +5,32 @@ import type { ListenOptions, PublishOptions } from '../../core/types.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { isMessageId, isPosition } from '../../protocol/fields.js'
 import type { ListenOverflow } from '../../protocol/messages.js'
-import { checkNames, namesOf } from '../names.js'
+import { assertOptions, type OptionKinds } from '../../protocol/option-kinds.js'
 
-/** The names of the options of a listen. */
+/** The options of a listen. */
 export const LISTEN = {
-  signal: true,
+  signal: 'object',
   since: true,
   last: true,
   rewind: true,
-  overflow: true,
-  meta: true,
-  recover: true,
-} as const
-const LISTEN_NAMES = namesOf<ListenOptions>(LISTEN)
-const PUBLISH_NAMES = namesOf<PublishOptions>({
+  overflow: ['disconnect', 'drop-oldest', 'latest', 'latest-told'] satisfies ListenOverflow[],
+  meta: 'boolean',
+  recover: 'boolean',
+} satisfies OptionKinds<ListenOptions>
+const PUBLISH = {
   id: true,
-  ack: true,
-  echo: true,
-  ephemeral: true,
-  timeoutMs: true,
-  whenOffline: true,
-  signal: true,
-})
-
-const OVERFLOWS: Readonly<Record<ListenOverflow, true>> = {
-  disconnect: true,
-  'drop-oldest': true,
-  latest: true,
-  'latest-told': true,
-}
+  ack: ['broker', 'none'],
+  echo: 'boolean',
+  ephemeral: 'boolean',
+  timeoutMs: 'number',
+  whenOffline: ['queue', 'reject', 'drop'],
+  signal: 'object',
+} satisfies OptionKinds<PublishOptions>
 
 /** Checks where to start, and the names of the options. */
 export function checkRange(options: RangeOptions & ListenOptions): void {
-  checkNames('listen: ', options, LISTEN_NAMES)
-  const { since, last, rewind, overflow } = options
-  if (overflow !== undefined && !Object.hasOwn(OVERFLOWS, overflow)) {
-    throw invalid(`overflow ${overflow}: one of ${Object.keys(OVERFLOWS).join(', ')}`)
-  }
+  assertOptions('listen: ', options, LISTEN)
+  const { since, last, rewind } = options
   if ([since, last, rewind].filter((option) => option !== undefined).length > 1) {
     throw invalid('at most one of since, last and rewind')
   }
@@ -54,7 +43,7 @@ export function checkRange(options: RangeOptions & ListenOptions): void {
 
 /** Checks the options of a publish. */
 export function checkPublish(options: object, id: string, timeoutMs: number): void {
-  checkNames('publish: ', options, PUBLISH_NAMES)
+  assertOptions('publish: ', options, PUBLISH)
   if (!isMessageId(id)) throw invalid(`id ${id}`)
   if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
 }

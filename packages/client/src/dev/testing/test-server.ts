@@ -2,8 +2,8 @@ import type { WebSocketConstructor } from '../../core/client-options.js'
 import { contains } from '../../protocol/containment.js'
 import type { ErrorCode } from '../../protocol/errors.js'
 import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../../protocol/messages.js'
+import { assertOptions, type OptionKinds } from '../../protocol/option-kinds.js'
 import { formatStreamPlace } from '../../protocol/streams.js'
-import { checkNames, namesOf } from '../names.js'
 import { TestGroups } from './test-groups.js'
 import type { TestIdentity } from './test-identity.js'
 import { TestLog } from './test-log.js'
@@ -29,15 +29,10 @@ export interface TestServerOptions {
   readonly limits?: Partial<SessionLimits>
 }
 
-const NAMES = namesOf<TestServerOptions>({
-  verifyToken: true,
-  history: true,
-  historyMaxMessages: true,
-  retain: true,
-  replayPageMessages: true,
-  heartbeatMs: true,
-  limits: true,
-})
+const KINDS = {
+  ...{ verifyToken: 'function', history: 'object', historyMaxMessages: 'number', retain: 'object' },
+  ...{ replayPageMessages: 'number', heartbeatMs: 'number', limits: 'object' },
+} satisfies OptionKinds<TestServerOptions>
 
 /** How {@link TestServer.drop} ends connections. */
 export interface DropOptions {
@@ -93,7 +88,7 @@ export class TestServer {
   #sessionCount = 0
 
   constructor(options: TestServerOptions = {}) {
-    checkNames('createTestServer: ', options, NAMES)
+    assertOptions('createTestServer: ', options, KINDS)
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
     const { history = ['#'], replayPageMessages = Number.POSITIVE_INFINITY, retain = [] } = options
     this.#log = new TestLog(historyMaxMessages, [...history, ...retain])

@@ -66,6 +66,11 @@ function Suspending() {
   return `${messages.map(({ payload }) => payload)}${isStale ? ' stale' : ''}`
 }
 const suspending = () => createElement(Suspense, { fallback: 'loading' }, createElement(Suspending))
+let slow: Promise<void> | undefined
+function Slow() {
+  if (slow) throw slow
+  return ' and slow'
+}
 let renderCount = 0
 function Prices() {
   renderCount++
@@ -257,6 +262,38 @@ describe('useMessages', () => {
     await wait(3_000)
     expect(box.textContent).toBe('1,2')
     expect(verbs()).toEqual(['listen'])
+  })
+
+  // Symptom: a list that had loaded was closed after a second, and the component waited again, perhaps for ever.
+  it('keeps what it has loaded while others of the page still load', async () => {
+    server.publish('chat.1', 1)
+    slow = new Promise<void>((resolve) => setTimeout(resolve, 3_000)).then(() => {
+      slow = undefined
+    })
+    const both = () => createElement(Suspense, { fallback: 'loading' }, createElement(Suspending), createElement(Slow))
+    await act(() => root.render(inClient(both)))
+    await wait(2_900)
+    expect(box.textContent).toBe('loading')
+    await wait(200)
+    expect(box.textContent).toBe('1 and slow')
+    await wait(20_000)
+    expect(verbs()).toEqual(['listen'])
+    await act(() => root.render(inClient(Nothing)))
+    await wait(20_000)
+    expect(verbs()).toEqual(['listen', 'unlisten'])
+  })
+
+  // Symptom: a rejection that nobody handled, and the same error for ever, also after `setup`.
+  it('throws what is wrong with a suspending list at once', async () => {
+    pattern = 'a b'
+    vi.spyOn(console, 'error').mockReturnValue()
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    const rendered = (async () => act(() => root.render(inClient(suspending))))()
+    await expect(rendered).rejects.toMatchObject({ code: 'E_PATTERN_INVALID' })
+    await wait(100)
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
   })
 
   it.each([

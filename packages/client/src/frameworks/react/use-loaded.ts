@@ -1,5 +1,5 @@
 import * as React from 'react'
-import { acquire, type Resource } from '../stores/shared.js'
+import { acquire } from '../stores/shared.js'
 import type { Store } from '../stores/store.js'
 
 const never = () => () => undefined
@@ -9,6 +9,9 @@ const SHOWN = /* @__PURE__ */ Object.assign(/* @__PURE__ */ Promise.resolve(), {
   status: 'fulfilled',
   value: undefined,
 })
+
+/** Time for the rest of what React waits for: a store that is closed meanwhile would load again, and the component wait again. */
+const HELD_MS = 10_000
 
 /**
  * Suspends the component until the store shows something, if `isWanted`. A component that has not been mounted has no
@@ -31,26 +34,14 @@ export function useLoaded<S>(scope: object, name: string, store: Store<S>, snaps
 
 /** Opens the store, and resolves at its first change. The same promise until then. */
 function loaded(scope: object, name: string, store: Store<unknown>): Promise<void> {
-  const [{ promise }, release] = acquire(scope, `loaded ${name}`, () => new Loading(store))
+  const open = () => {
+    let resolve: () => void = () => undefined
+    const promise = new Promise<void>((done) => {
+      resolve = done
+    })
+    return { promise, close: store.subscribe(() => resolve()) }
+  }
+  const [{ promise }, release] = acquire(scope, `loaded ${name}`, open, HELD_MS)
   void promise.then(release)
   return promise
-}
-
-/** Uses a store until its first change. */
-class Loading implements Resource {
-  #end: () => void = () => undefined
-  readonly promise: Promise<void>
-
-  constructor(store: Store<unknown>) {
-    this.promise = new Promise((resolve) => {
-      this.#end = store.subscribe(() => {
-        this.#end()
-        resolve()
-      })
-    })
-  }
-
-  close(): void {
-    // It has ended itself: its users release it when it has resolved.
-  }
 }

@@ -75,7 +75,10 @@ export class Following {
     subscription.on('ready', ({ replayed, gap }) => {
       endPrevious()
       endPrevious = () => undefined
-      if (!isCurrent || !this.isStale) return
+      if (!isCurrent) return
+      if (this.error) follower.changed()
+      this.error = undefined
+      if (!this.isStale) return
       isExpectingGap = gap !== undefined && (count === 0 || this.#restarts >= MAX_RESTARTS)
       expectedCount = replayed
       this.#await(count >= replayed)

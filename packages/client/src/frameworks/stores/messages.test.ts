@@ -44,6 +44,21 @@ describe('messagesStore', () => {
     expect(shown.map(({ messages }) => messages.length)).toEqual([0, 50])
   })
 
+  // Symptom: the list of a client that was opened again had new messages and the error of before.
+  it('has no error any more when the client is opened again', async () => {
+    const { client, server, store, payloads } = await watched()
+    client.on('error', () => undefined)
+    server.drop({ code: 4500 })
+    await frame()
+    expect(store.getSnapshot().error).toMatchObject({ code: 'E_PROTOCOL_VIOLATION' })
+    await client.open()
+    await frame()
+    expect(store.getSnapshot().error).toBeUndefined()
+    server.publish('chat.1', 1)
+    await frame()
+    expect(payloads()).toEqual([1])
+  })
+
   it('is stale until the listen is live, also without messages', async () => {
     const { client, server } = createTestClient()
     server.isUp = false

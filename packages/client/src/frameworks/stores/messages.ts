@@ -89,8 +89,8 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     this.#options = options
     this.changed = changed
     this.#limit = this.#keptCount = options.limit ?? LIMIT
-    sendingsOf(client).showers.add(this)
     this.#following = new Following(client, pattern, { last: this.#limit, meta: options.meta ?? false }, this)
+    sendingsOf(client).showers.add(this)
   }
 
   begin(): void {

@@ -1,8 +1,9 @@
 import { type GivenClient, scopeOf } from '../../core/of-client.js'
-import { type Member, presence } from '../../parts/presence/index.js'
+import { type Member, type Presence, presence } from '../../parts/presence/index.js'
 import type { WebMQError } from '../../protocol/errors.js'
 import { acquire } from './shared.js'
 import { constantStore, type Store, sharedStore } from './store.js'
+import { whileClient } from './while-client.js'
 
 /** Who is present at a key. */
 export interface Present<D> {
@@ -24,27 +25,29 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
     const members = new Map<string, Member>()
     let isStale = true
     let error: WebMQError | undefined
-    const room = presence(key, { client })
-    const put = (member: Member) => {
-      members.set(member.id, member)
-      changed()
-    }
-    room.on('enter', put)
-    room.on('update', put)
-    room.on('leave', ({ id }) => {
-      members.delete(id)
-      changed()
+    const close = whileClient(client, (present) => {
+      const room = presence(key, { client: present })
+      const on: Presence['on'] = (event, handler) =>
+        room.on(event, (value) => {
+          handler(value)
+          changed()
+        })
+      const put = (member: Member) => members.set(member.id, member)
+      members.clear()
+      isStale = true
+      on('enter', put)
+      on('update', put)
+      on('leave', ({ id }) => members.delete(id))
+      on('sync', () => {
+        isStale = false
+        error = undefined
+      })
+      on('error', (reason) => {
+        error = reason
+      })
+      return () => void room.close()
     })
-    room.on('sync', () => {
-      isStale = false
-      error = undefined
-      changed()
-    })
-    room.on('error', (reason) => {
-      error = reason
-      changed()
-    })
-    return { close: () => void room.close(), read: () => ({ members: [...members.values()], isStale, error }) }
+    return { close, read: () => ({ members: [...members.values()], isStale, error }) }
   }
   return sharedStore<Present<unknown>>(scopeOf(client), `presence ${key}`, EMPTY, open, graceMs)
 }
@@ -55,11 +58,21 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
  */
 export function enter(owner: object, client: GivenClient, key: string, data: unknown, graceMs?: number): () => void {
   const open = () => {
-    const room = presence(key, { client })
-    return { room, close: () => void room.close() }
+    let said: { readonly data: unknown } | undefined
+    let room!: Presence
+    const close = whileClient(client, (present) => {
+      room = presence(key, { client: present })
+      if (said) void room.enter(said.data)
+      return () => void room.close()
+    })
+    // A refusal goes to those who watch the key, and to the `error` event.
+    const enter = (next: unknown) => {
+      said = { data: next }
+      void room.enter(next)
+    }
+    return { close, enter }
   }
-  const [{ room }, release] = acquire(owner, `enter ${key}`, open, graceMs)
-  // A refusal goes to those who watch the key, and to the `error` event.
-  void room.enter(data)
+  const [entry, release] = acquire(owner, `enter ${key}`, open, graceMs)
+  entry.enter(data)
   return release
 }

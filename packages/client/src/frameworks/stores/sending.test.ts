@@ -57,6 +57,16 @@ describe.each([
     expect(text()).toBe('hi confirmed')
   })
 
+  it('shows nothing any more of a message that was dropped', async () => {
+    const { client, server, text } = await watched(options)
+    server.isUp = false
+    server.drop()
+    await frame()
+    expect(await publishShown(client, 'chat.1', 'hi', { whenOffline: 'drop' })).toMatchObject({ dropped: true })
+    await frame()
+    expect(text()).toBe('')
+  })
+
   it('waits for a connection, and is sent once', async () => {
     const { client, server, text } = await watched(options)
     server.isUp = false

@@ -97,7 +97,7 @@ export function publishShown(
     const published = clientOf(client).publish(key, payload, { ...options, id })
     sendings.put(message('pending', {}))
     published.then(
-      ({ position }) => sendings.confirm(message('confirmed', { position })),
+      ({ position, dropped }) => (dropped ? sendings.remove(id) : sendings.confirm(message('confirmed', { position }))),
       (error) => sendings.put(message('failed', { error })),
     )
     return published

@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from '../../core/options.js'
+
 /** Something that several components use together. */
 export interface Resource {
   close(): void
@@ -39,10 +41,13 @@ export function acquire<R extends Resource>(
     held.resource as R,
     () => {
       if (--held.userCount > 0) return
-      held.timer = setTimeout(() => {
-        resources.delete(name)
-        held.resource.close()
-      }, graceMs)
+      held.timer = setTimeout(
+        () => {
+          resources.delete(name)
+          held.resource.close()
+        },
+        Math.min(graceMs, MAX_TIMER_MS),
+      )
     },
   ]
 }

@@ -1,6 +1,7 @@
 import type { ClientStatus } from '../../core/events/events.js'
 import { clientOf, type GivenClient } from '../../core/of-client.js'
 import type { Store } from './store.js'
+import { whileClient } from './while-client.js'
 
 /** With all members: Vue makes its refs of them. */
 const UNKNOWN: Required<ClientStatus> = {
@@ -20,21 +21,10 @@ export function statusStore(given: GivenClient): Store<ClientStatus> {
   return {
     initial: UNKNOWN,
     getSnapshot: () => clientOf(given).status,
-    subscribe(onChange) {
-      let end: () => void = () => undefined
-      const begin = () => {
-        const client = clientOf(given)
-        end = client.on('status', () => {
-          // Another `setup` closes this client.
-          if (clientOf(given) !== client) {
-            end()
-            begin()
-          }
-          onChange()
-        })
-      }
-      begin()
-      return () => end()
-    },
+    subscribe: (onChange) =>
+      whileClient(given, (client) => {
+        onChange()
+        return client.on('status', onChange)
+      }),
   }
 }

@@ -35,6 +35,6 @@ export function readable<V, S>(source: MaybeReadable<V>, make: (value: V) => Sto
   }
 }
 
-function isReadable<V>(source: MaybeReadable<V>): source is Readable<V> {
+export function isReadable<V>(source: MaybeReadable<V>): source is Readable<V> {
   return typeof (source as Partial<Readable<V>> | null)?.subscribe === 'function'
 }

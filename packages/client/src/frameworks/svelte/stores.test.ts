@@ -144,6 +144,17 @@ describe('stores of Svelte', () => {
     end()
   })
 
+  // Symptom: the type took a store, and the function published to a key that was an object.
+  it('publish to the key of a store', async () => {
+    const key = writable('a')
+    const publish = usePublish(key, { client })
+    await publish(1)
+    key.set('b')
+    await publish(2)
+    const published = server.received.flatMap((message) => (message.verb === 'publish' ? [message.key] : []))
+    expect(published).toEqual(['a', 'b'])
+  })
+
   it('need no component with a client', async () => {
     expect(get(useStatus({ client })).state).toBe('idle')
     await usePublish('a', { client })(1)

@@ -1,5 +1,5 @@
 import { onMount } from 'svelte'
-import type { Readable } from 'svelte/store'
+import { get, type Readable } from 'svelte/store'
 import type { WebMQClient } from '../../core/client.js'
 import type { ClientStatus } from '../../core/events/events.js'
 import type { AnyClientOption, ClientOption, GivenClient } from '../../core/of-client.js'
@@ -27,7 +27,7 @@ import { statusStore } from '../stores/status.js'
 import { type StreamOptions, type StreamSnapshot, streamStore } from '../stores/stream.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
 import { givenClient } from './client.js'
-import { type MaybeReadable, readable, whileValue } from './readable.js'
+import { isReadable, type MaybeReadable, readable, whileValue } from './readable.js'
 
 /** The functions, for keys and payloads of the topics `D`, or of the client that is given in their options. */
 export interface Hooks<D = Topics> {
@@ -122,10 +122,11 @@ export const useTopic = /* @__PURE__ */ hook<'useTopic'>(function useTopic(
 
 /** {@link Hooks.usePublish} */
 export const usePublish = /* @__PURE__ */ hook<'usePublish'>(function usePublish(
-  key?: string,
-  { client, ...options }: PublisherOptions & ClientOption = {},
+  key?: MaybeReadable<string>,
+  { client: given, ...options }: PublisherOptions & ClientOption = {},
 ) {
-  return publisher(givenClient(client), key, options)
+  const client = givenClient(given)
+  return (...args: unknown[]) => publisher(client, isReadable(key) ? get(key) : key, options)(...args)
 } as Hooks['usePublish'])
 
 /** {@link Hooks.useLatest} */

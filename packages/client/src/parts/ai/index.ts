@@ -1,7 +1,7 @@
 import type { ChatRequestOptions, ChatTransport, UIMessage, UIMessageChunk } from 'ai'
 import { checks } from '../../core/checks.js'
 import type { Awaitable } from '../../core/client-options.js'
-import { clientOf, type GivenClient } from '../../core/of-client.js'
+import type { GivenClient } from '../../core/of-client.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { request } from '../requests/index.js'
 import { readStream, type StreamReader, type StreamWriter } from '../stream/index.js'
@@ -43,7 +43,7 @@ export function streamTransport<M extends UIMessage = UIMessage>(
   options: StreamTransportOptions<M> = {},
 ): ChatTransport<M> {
   checks.part?.('streamTransport', options)
-  const { client: given, key: keyOf = (chatId) => `chat.${chatId}`, ask } = options
+  const { client, key: keyOf = (chatId) => `chat.${chatId}`, ask } = options
   /** By chat, the last time that the SDK has resumed it. */
   const resumed = new Map<string, object>()
 
@@ -52,7 +52,6 @@ export function streamTransport<M extends UIMessage = UIMessage>(
     resumeStreamIsReplay: true,
 
     async sendMessages({ chatId, messages, trigger, messageId, body, metadata, abortSignal }) {
-      const client = clientOf(given)
       const key = keyOf(chatId)
       const asked = { chatId, messages, trigger, messageId, body, metadata }
       const options = { client, timeoutMs: ASK_TIMEOUT_MS, ...(abortSignal && { signal: abortSignal }) }
@@ -65,7 +64,7 @@ export function streamTransport<M extends UIMessage = UIMessage>(
     },
 
     async reconnectToStream({ chatId, abortSignal }) {
-      const reader = readStream(keyOf(chatId), { client: clientOf(given) })
+      const reader = readStream(keyOf(chatId), { client })
       const own = {}
       resumed.set(chatId, own)
       await reader.ready
@@ -141,7 +140,7 @@ async function* read(reader: StreamReader): AsyncGenerator<UIMessageChunk, undef
   let rest = ''
   let seenLength = 0
   for await (const { text = '', isWhole } of reader) {
-    if (reader.isCut) throw new WebMQError('E_RESPONSE', { detail: 'a part of the answer is no longer there' })
+    if (reader.isCut) throw new WebMQError('E_RESPONSE', { detail: 'a part of the answer is gone' })
     // After a gap it comes as a whole again, and begins with what was seen.
     const fresh = isWhole ? text.slice(seenLength) : text
     seenLength += fresh.length

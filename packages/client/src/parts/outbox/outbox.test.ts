@@ -134,6 +134,47 @@ describe('an outbox', () => {
     expect(disk.messages).toEqual([])
   })
 
+  // Symptom: it failed as "may have arrived" two minutes later, although nothing was sent.
+  it('notes no attempt for a message when the connection is lost just before it is sent', async () => {
+    const server = createTestServer()
+    const disk = new Disk()
+    const { client, box } = page(server, disk)
+    await client.connect()
+    const mark = disk.mark.bind(disk)
+    disk.mark = async (...args) => {
+      server.isUp = false
+      server.drop()
+      await vi.waitFor(() => expect(client.state).toBe('reconnecting'))
+      disk.mark = mark
+      await mark(...args)
+    }
+    await box.publish('a', 1)
+    await vi.waitFor(() => expect(disk.mark).toBe(mark))
+    await vi.waitFor(() => expect(disk.messages).toMatchObject([{ attemptedAtMs: undefined }]))
+    expect(published(server)).toEqual([])
+  })
+
+  // Symptom: nobody was told, and the promise never settled.
+  it('tells of a failure whose payload other tabs cannot be told', async () => {
+    const codec = { encode: (payload: unknown) => Uint8Array.of(Number(payload)), decode: () => ({ handler: () => 0 }) }
+    const { client, server } = createTestClient({ codec })
+    client.on('error', () => undefined)
+    const channel = {
+      postMessage: (news: unknown) => void structuredClone(news),
+      close: () => undefined,
+      onmessage: null,
+    }
+    const box = new LiveOutbox(client, {}, 'test', { store: new Disk(), locks: undefined, channel, nowMs: () => 1_000 })
+    const failed = vi.fn()
+    box.on('failed', ({ error }) => failed(error.code))
+    server.refuse('publish', 'E_FORBIDDEN')
+    const { confirmed } = await box.publish('a', 1)
+    await expect(confirmed).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    expect(failed.mock.calls).toEqual([['E_FORBIDDEN']])
+    box.close()
+    await client.close({ flushMs: 0 })
+  })
+
   it('sends with the same id a message whose answer was lost with the page', async () => {
     const server = createTestServer()
     const disk = new Disk()

@@ -185,8 +185,9 @@ export class LiveOutbox {
 
   /** Tells the other tabs, and this one. */
   #tell(news: News): void {
-    if (!this.#isClosed) this.#environment.channel?.postMessage(news)
     this.#handle(news, true)
+    // Last: it throws for a payload that cannot be cloned.
+    if (!this.#isClosed) this.#environment.channel?.postMessage(news)
   }
 
   #hear(news: News): void {

@@ -116,7 +116,7 @@ export class Sender {
         return this.#fail(message, 'E_TIMEOUT', 'it may have arrived, and the server would not know a second copy')
       }
     }
-    if (!this.#isOn) return undefined
+    if (!this.#isOn) return attemptedAtMs === undefined ? this.#mark(message, undefined) : undefined
     try {
       const result = await this.#context.publish(message)
       this.#refusedCount = 0

@@ -23,7 +23,6 @@ export function presence<D extends PresenceInput<T, K> = never, const K extends 
 ): Presence<PresenceOf<D, T, K>> {
   checks.part?.('presence', options)
   checkKey(key)
-  const rooms = roomsOf(clientOf(options.client))
-  const live: Presence = new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
+  const live: Presence = new LivePresence(roomsOf(clientOf(options.client)), key)
   return live as Presence<PresenceOf<D, T, K>>
 }

@@ -2,24 +2,25 @@ import { encodeJson } from '../../core/checks.js'
 import { Emitter } from '../../core/events/emitter.js'
 import type { PresenceEvent } from './difference.js'
 import type { Room, Watcher } from './room.js'
+import type { Rooms } from './rooms.js'
 import type { Member, Presence, PresenceEvents, User } from './types.js'
 import { usersOf } from './users.js'
 
 /** One handle of a {@link Room}: its handlers, and its wish to be present. */
 export class LivePresence implements Presence, Watcher {
-  readonly #room: Room
-  readonly #report: (error: unknown) => void
+  readonly key: string
+  readonly #rooms: Rooms
   #emitter: Emitter<PresenceEvents>
   isTold = false
 
-  constructor(room: Room, report: (error: unknown) => void) {
-    this.#room = room
-    this.#report = report
-    this.#emitter = new Emitter(report)
+  constructor(rooms: Rooms, key: string) {
+    this.#rooms = rooms
+    this.key = key
+    this.#emitter = this.#newEmitter()
   }
 
-  get key(): string {
-    return this.#room.key
+  get #room(): Room {
+    return this.#rooms.at(this.key)
   }
 
   get id(): string | undefined {
@@ -64,7 +65,7 @@ export class LivePresence implements Presence, Watcher {
     const left = this.leave()
     this.#room.unwatch(this)
     this.isTold = false
-    this.#emitter = new Emitter(this.#report)
+    this.#emitter = this.#newEmitter()
     return left
   }
 
@@ -74,5 +75,9 @@ export class LivePresence implements Presence, Watcher {
 
   tell([event, value]: PresenceEvent): void {
     this.#emitter.emit(event, value as never)
+  }
+
+  #newEmitter(): Emitter<PresenceEvents> {
+    return new Emitter((error) => this.#rooms.report(error, this.key))
   }
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTestClient, createTestServer, type TestServer } from '../../dev/testing/index.js'
 import { type Presence, type PresenceEvents, presence } from './index.js'
+import { Rooms } from './rooms.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -46,6 +47,21 @@ describe('presence', () => {
     expect([server.presence.members('room'), room.id]).toEqual([[], undefined])
     await room.leave()
     expect(sent(server)).toEqual(['enter room', 'enter room', 'leave room'])
+  })
+
+  // Symptom: others saw a member with its old data for as long as its page was open, and `leave` did nothing. Cause: the client
+  // took itself for absent after a refused update, and the server did not.
+  it('is not present any more when an update is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    const room = presence('room', { client })
+    await room.enter({ name: 'Ada' })
+    server.refuse('presence', 'E_PAYLOAD_TOO_LARGE')
+    await expect(room.update({ name: 'A'.repeat(99) })).rejects.toMatchObject({ code: 'E_PAYLOAD_TOO_LARGE' })
+    await settle()
+    expect([server.presence.members('room'), room.id]).toEqual([[], undefined])
+    await room.enter({ name: 'Ada' })
+    expect(server.presence.members('room')).toEqual([{ id: room.id, data: { name: 'Ada' } }])
   })
 
   it('uses one random name at every key', async () => {
@@ -297,4 +313,17 @@ describe('presence that is refused', () => {
     expect(first).toEqual(['error E_FORBIDDEN', ...second])
     expect(sent(server)).toEqual(['watch room', 'watch room'])
   })
+})
+
+// Symptom: a page that went from room to room kept every room, and asked about all of them at every reconnect.
+it('forgets a room that nobody uses', async () => {
+  const { client } = createTestClient()
+  const rooms = client.add((core) => new Rooms(core))
+  await client.connect()
+  const used = rooms.at('used')
+  used.watch({ isTold: false, tell: () => undefined })
+  const unused = rooms.at('unused')
+  rooms.at('other')
+  expect([rooms.at('used') === used, rooms.at('unused') === unused]).toEqual([true, false])
+  await client.close()
 })

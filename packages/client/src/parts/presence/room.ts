@@ -48,6 +48,11 @@ export class Room {
     this.#core = core
   }
 
+  /** Whether nobody uses it. */
+  get isIdle(): boolean {
+    return this.#watchers.size + this.#sayings.size + this.#entering.size + this.#asking.size === 0
+  }
+
   /** @param saying JSON. */
   enter(holder: object, saying: string | undefined): Promise<void> {
     this.#sayings.delete(holder)
@@ -162,9 +167,11 @@ export class Room {
           for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
         } else if (isLater(answer)) this.#retry()
         else if (waiting.some((waiter) => this.#entering.has(waiter)) || !answer.retryable) {
-          // The client is not present. The app gets the error and decides.
+          // The client is not present, with what it said before neither. The app gets the error and decides.
           this.#sayings.clear()
           this.#settleEntering(answer)
+          if (this.id !== undefined) void this.#tellServer('leave')
+          this.id = undefined
           this.#tellError(answer)
         } else {
           this.#tellError(answer)

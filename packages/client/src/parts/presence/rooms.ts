@@ -18,6 +18,8 @@ export class Rooms implements ClientPart {
 
   at(key: string): Room {
     const room = this.#byKey.get(key) ?? new Room(key, this.#name, this.#core)
+    // Otherwise a page that goes from room to room has all of them for ever.
+    for (const [other, { isIdle }] of this.#byKey) if (isIdle) this.#byKey.delete(other)
     this.#byKey.set(key, room)
     return room
   }

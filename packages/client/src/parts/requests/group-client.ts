@@ -33,6 +33,7 @@ class GroupClient implements ClientPart {
   readonly #asking = new Set<Asking>()
   /** Those of them that were sent. */
   readonly #sent = new Map<string, Asking>()
+  #connectionCount = 0
 
   constructor(core: ClientCore) {
     this.#core = core
@@ -47,17 +48,15 @@ class GroupClient implements ClientPart {
     checks.receiver?.(handler)
     if (!isGroup(group ?? '')) throw invalid(`group ${group}`)
     const id = idOf(group, pattern, isResponder)
-    let joined = this.#joined.get(id)
-    if (!joined) {
-      const onEmpty = () => this.#joined.delete(id)
-      joined = new JoinedGroup(this.#core, group, pattern, isResponder, onEmpty)
-      this.#joined.set(id, joined)
-    }
+    const onEmpty = () => this.#joined.delete(id)
+    const joined = this.#joined.get(id) ?? new JoinedGroup(this.#core, group, pattern, isResponder, onEmpty)
     const member = new LiveMembership(joined, handler, signal)
     const closedBy = signal?.aborted ? new WebMQError('E_ABORTED') : this.#core.closedBy()
     if (closedBy) member.ended(closedBy)
-    else joined.add(member)
-    if (joined.members.length === 0) this.#joined.delete(id)
+    else {
+      this.#joined.set(id, joined)
+      joined.add(member)
+    }
     return member
   }
 
@@ -111,6 +110,7 @@ class GroupClient implements ClientPart {
   }
 
   down(): void {
+    this.#connectionCount++
     for (const joined of this.#joined.values()) joined.down()
     // A responder may have it. Only the app knows whether it may be handled twice.
     for (const asking of [...this.#sent.values()]) {
@@ -123,7 +123,9 @@ class GroupClient implements ClientPart {
       case 'task': {
         const task = decodeTask(raw)
         const { group, pattern, request } = task
-        this.#joined.get(idOf(group, pattern, request !== undefined))?.take(task)
+        const connection = this.#connectionCount
+        const isHere = () => this.#core.sender.isLive && connection === this.#connectionCount
+        this.#joined.get(idOf(group, pattern, request !== undefined))?.take(task, isHere)
         break
       }
       case 'reply': {

@@ -25,6 +25,8 @@ export class JoinedGroup {
   #turn = 0
   #attempt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
+  /** The last member, until the server knows that it has left: what is on its way is for it. */
+  #leaving: LiveMembership | undefined
 
   /** @param onEmpty It has no member any more. */
   constructor(core: ClientCore, group: string, pattern: string, isResponder: boolean, onEmpty: () => void) {
@@ -49,13 +51,18 @@ export class JoinedGroup {
     if (this.members.length > 0) return Promise.resolve()
     clearTimeout(this.#timer)
     this.isActive = false
-    this.#onEmpty()
+    this.#leaving = member
+    const left = () => {
+      if (this.#leaving !== member) return
+      this.#leaving = undefined
+      if (this.members.length === 0) this.#onEmpty()
+    }
     const { sender, requests } = this.#core
-    if (!sender.isLive) return Promise.resolve()
+    if (!sender.isLive) return Promise.resolve(left())
     return new Promise((resolve) => {
       requests.send(
         (id) => encodeUnlisten(id, this.pattern) + this.#options,
-        () => resolve(),
+        () => resolve(left()),
       )
     })
   }
@@ -89,21 +96,28 @@ export class JoinedGroup {
   end(error: WebMQError): void {
     clearTimeout(this.#timer)
     this.isActive = false
+    this.#leaving = undefined
     for (const member of this.members.splice(0)) member.ended(error)
     this.#onEmpty()
   }
 
-  take(task: Task): void {
-    const member = this.members[this.#turn++ % this.members.length]
+  /** @param isHere Whether the client still has the connection of the task: another server does not know a request. */
+  take(task: Task, isHere: () => boolean): void {
+    const member = this.members[this.#turn++ % this.members.length] ?? this.#leaving
     if (member === undefined) return
     const { key, request } = task
     const handle = () => member.handler(decodePayload(task.payload, this.#core.options.codec), { key })
     const report = (error: unknown) => this.#core.report({ error, key, pattern: this.pattern })
     if (request === undefined) callSafely(handle, report)
-    else void this.#respond(request, handle, report)
+    else void this.#respond(request, handle, report, isHere)
   }
 
-  async #respond(id: string, handle: () => unknown, report: (error: unknown) => void): Promise<void> {
+  async #respond(
+    id: string,
+    handle: () => unknown,
+    report: (error: unknown) => void,
+    isHere: () => boolean,
+  ): Promise<void> {
     const { sender, options } = this.#core
     let frame: ReturnType<typeof encodeReply>
     try {
@@ -117,8 +131,7 @@ export class JoinedGroup {
       const payload = JSON.stringify({ code, message: message.slice(0, MAX_REASON_CHARS) })
       frame = encodeReply({ id, isError: true, payload })
     }
-    // On another connection the server would not know the request.
-    if (sender.isLive && this.isActive) sender.send(frame, false)
+    if (isHere()) sender.send(frame, false)
   }
 
   get #options(): string {

@@ -7,6 +7,7 @@ import type { Receiver, Receiving } from '../../core/listening/receiver.js'
 import { Wrapper } from '../../core/listening/wrapper.js'
 import type { AnyClient } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
+import { REMOVAL } from '../../core/publishing/payload.js'
 import type { StandardSchema } from '../../core/topics/standard-schema.js'
 import type { InputOf, NamedTopics, OutputOf, Topic as TopicEntry } from '../../core/topics/topics.js'
 import type { ListenOptions, Message, PublishOptions } from '../../core/types.js'
@@ -103,7 +104,13 @@ function checking<T>(client: AnyClient, topics: CheckedTopics, receive: OnReceiv
   function accept(message: Message<unknown>, pattern?: NamedPattern): Message<unknown> {
     const { key, payload } = message
     if (last?.message !== message) {
-      last = { message, ...(isChecked ? topics.check(key, payload) : { topic: topics.topicOf(key), value: payload }) }
+      // A removed key has no payload.
+      last = {
+        message,
+        ...(isChecked && payload !== undefined
+          ? topics.check(key, payload)
+          : { topic: topics.topicOf(key), value: payload }),
+      }
     }
     const { topic, value } = last
     const params = {}
@@ -125,7 +132,7 @@ function checking<T>(client: AnyClient, topics: CheckedTopics, receive: OnReceiv
       return unlisten(new NamedPattern(text).pattern, (receiving && receivers.get(receiving)) ?? receiving)
     },
     async publish(key: string, payload: unknown, options?: PublishOptions) {
-      topics.check(key, payload)
+      if (payload !== REMOVAL) topics.check(key, payload)
       return publish(key, payload, options)
     },
   }) as unknown as WebMQClient<T>
@@ -140,7 +147,9 @@ class Checking extends Wrapper {
     this.#accept = accept
   }
 
-  override deliver(message: Message<unknown>): unknown {
-    return super.deliver(this.#accept(message))
+  override deliver(message: Message<unknown>, size?: number): unknown {
+    // A handler gets payloads of topics alone; a reader of streams gets their parts.
+    const isPart = message.stream && typeof this.handler !== 'function'
+    return super.deliver(isPart ? message : this.#accept(message), size)
   }
 }

@@ -6,6 +6,8 @@ import { createTestClient } from '../../dev/testing/index.js'
 import { createTestServer } from '../../dev/testing/test-server.js'
 import { close, listen, publish, type WebMQError } from '../../index.js'
 import { history } from '../history/index.js'
+import { remove, state } from '../state/index.js'
+import { openStream, readStream } from '../stream/index.js'
 import { type StandardSchema, setup, typed, withTopics } from './index.js'
 
 const message = z.object({ text: z.string(), at: z.string().transform((text) => new Date(text)) })
@@ -218,4 +220,54 @@ it('setup gives the default client topics', async () => {
   expect(all).toEqual(['cursors.ada'])
   expect(server.patterns.toSorted()).toEqual(['#', 'cursors.*'])
   await close({ flushMs: 0 })
+})
+
+// Symptom: a state of a client with schemas had no value, `remove` was refused, and a stream stopped at its first message.
+describe('parts of a client with schemas', () => {
+  async function retaining(receive?: 'report' | 'off') {
+    const server = createTestServer({ retain: ['#'] })
+    const { client: plain } = createTestClient({ server })
+    onTestFinished(() => plain.close({ flushMs: 0 }))
+    const errors = vi.fn()
+    plain.on('error', ({ error }) => errors((error as WebMQError).code))
+    return { client: withTopics(plain, { 'orders.{id}': z.number() }, { ...(receive && { receive }) }), server, errors }
+  }
+
+  it.each(['report', 'off'] as const)('have the state of its keys, and what was removed: %s', async (receive) => {
+    const { client, server, errors } = await retaining(receive)
+    server.publish('orders.1', 1)
+    const store = state('orders.*', { client })
+    await store.ready
+    await client.publish('orders.2', 2)
+    await vi.waitFor(() => expect(Object.fromEntries(store.entries())).toEqual({ 'orders.1': 1, 'orders.2': 2 }))
+    const handler = vi.fn()
+    await client.listen('orders.{id}', (payload, { params }) => handler(payload, params)).ready
+    await remove('orders.1', { client })
+    await vi.waitFor(() => expect(Object.fromEntries(store.entries())).toEqual({ 'orders.2': 2 }))
+    expect(handler.mock.calls).toEqual([[undefined, { id: '1' }]])
+    expect(errors).not.toHaveBeenCalled()
+  })
+
+  it('refuses a value that the schema refuses', async () => {
+    const { client, server, errors } = await retaining()
+    const store = state('orders.*', { client })
+    await store.ready
+    server.publish('orders.1', 'one')
+    server.publish('orders.2', 2)
+    await vi.waitFor(() => expect(Object.fromEntries(store.entries())).toEqual({ 'orders.2': 2 }))
+    expect(errors.mock.calls).toEqual([['E_PAYLOAD_INVALID']])
+  })
+
+  it('read streams', async () => {
+    const { client, errors } = await retaining()
+    const reader = readStream('orders.1', { client })
+    await reader.ready
+    const writer = await openStream('orders.1', { client })
+    await writer.append('one')
+    await vi.waitFor(() => expect(reader.content).toBe('one'))
+    await writer.append(' two')
+    await writer.end()
+    expect(await reader.text()).toBe('one two')
+    expect(errors).not.toHaveBeenCalled()
+  })
 })

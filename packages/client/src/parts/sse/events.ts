@@ -20,7 +20,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, onBytes: () 
       onBytes()
       const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
       rest = blocks.pop() ?? ''
-      if (rest.length > MAX_EVENT_CHARS) throw new Error('an event is too large')
+      if (rest.length > MAX_EVENT_CHARS) throw new Error('too large')
       for (const block of blocks) {
         const event = parseEvent(block)
         if (event) yield event

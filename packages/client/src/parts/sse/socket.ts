@@ -105,6 +105,7 @@ export class SseSocket implements WebSocketLike {
         return
       }
       case 'listen':
+        if (message.group !== undefined) break
         // Those of one turn share a stream.
         if (this.#fresh.push(message) === 1) queueMicrotask(() => this.#change(this.#fresh.splice(0)))
         return
@@ -119,9 +120,9 @@ export class SseSocket implements WebSocketLike {
       case 'ping':
         this.#ping().catch((error: unknown) => this.#fail(error))
         return
-      default:
-        this.#refuse(message.id, new WebMQError('E_UNSUPPORTED', { message: `${message.verb} needs a WebSocket` }))
     }
+    const what = 'pattern' in message ? 'group' : message.verb
+    this.#refuse(message.id, new WebMQError('E_UNSUPPORTED', { message: `${what} needs a WebSocket` }))
   }
 
   #change(fresh: readonly StreamListen[]): void {

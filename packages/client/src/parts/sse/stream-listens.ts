@@ -200,7 +200,7 @@ async function collect(events: AsyncGenerator<StreamEvent>): Promise<Replayed> {
   const replayed: Replayed = { messages: [], gaps: new Map(), position: undefined }
   for (;;) {
     const { value: event, done } = await events.next()
-    if (done) throw new Error('the stream ended before it was live')
+    if (done) throw new Error('ended before it was live')
     if (event.name === 'message') replayed.messages.push(messageOf(event))
     else if (event.name === 'gap') replayed.gaps.set(event.data.pattern as string, event.data.reason as GapReason)
     else if (event.name === 'refused') throw new HttpError(errorOfServer(event.data as never))

@@ -20,7 +20,7 @@ export function state<const K extends string, T = Topics>(
   { client, ...options }: StateOptions & ClientOption<T> = {},
 ): StateStore<Payload<T, K>> {
   checks.part?.('state', options)
-  return new LiveStateStore(clientOf(client), pattern, options)
+  return new LiveStateStore(client, pattern, options)
 }
 
 /**

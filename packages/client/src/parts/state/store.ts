@@ -2,6 +2,7 @@ import type { WebMQClient } from '../../core/client.js'
 import { callSafely } from '../../core/events/call-safely.js'
 import { type Schedule, scheduleOf } from '../../core/events/schedule.js'
 import type { Receiver, ReceiverContext } from '../../core/listening/receiver.js'
+import { clientOf, type GivenClient } from '../../core/of-client.js'
 import { invalid } from '../../core/options.js'
 import type { Message, Subscription } from '../../core/types.js'
 import { WebMQError } from '../../protocol/errors.js'
@@ -30,7 +31,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   readonly ready: Promise<void>
   #resolve: () => void = () => undefined
   #reject: (error: WebMQError) => void = () => undefined
-  readonly #client: WebMQClient
+  readonly #client: GivenClient
   readonly #maxKeys: number
   readonly #maxBytes: number
   readonly #schedule: Schedule
@@ -59,7 +60,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   #cancel: (() => void) | undefined
 
   /** @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`. */
-  constructor(client: WebMQClient, pattern: string, options: StateOptions) {
+  constructor(client: GivenClient, pattern: string, options: StateOptions) {
     const { every, maxKeys = MAX_KEYS, maxBytes = MAX_BYTES } = options
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
     if (!(maxBytes >= 1)) throw invalid('maxBytes')
@@ -134,7 +135,7 @@ export class LiveStateStore<P> implements StateStore<P> {
       close: (error) => this.#closed(error),
     }
     // The types of topics are those of `state`.
-    this.#subscription = (this.#client as WebMQClient<object>).listen(this.pattern, receiver as Receiver)
+    this.#subscription = (clientOf(this.#client) as WebMQClient<object>).listen(this.pattern, receiver as Receiver)
   }
 
   /** Changes may be missing: asks for the whole state. */

@@ -1,5 +1,5 @@
-import type { WebMQClient } from '../../core/client.js'
 import { nowMs } from '../../core/connection/clock.js'
+import { clientOf, type GivenClient } from '../../core/of-client.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { groupsOf } from '../requests/group-client.js'
 
@@ -16,8 +16,8 @@ const ATTEMPT_MS = 2_500
 const PAUSE_MS = 250
 
 /** Silence after which the server gives a writer up. */
-export function leaseMsOf(client: WebMQClient): number {
-  const { streamLeaseMs = LEASE_MS } = client.status.limits ?? {}
+export function leaseMsOf(client: GivenClient): number {
+  const { streamLeaseMs = LEASE_MS } = clientOf(client).status.limits ?? {}
   // Otherwise a reader would ask, and a writer would send, as fast as they can. Of a text, it is `NaN`.
   return Math.min(Math.max(streamLeaseMs, MIN_LEASE_MS), MAX_LEASE_MS) || MIN_LEASE_MS
 }
@@ -27,9 +27,11 @@ export function leaseMsOf(client: WebMQClient): number {
  * @param isOver Given for what may be sent twice: it is sent again while the writer is not found or does not answer, or either
  *   connection is lost, until this returns `true`, or for 10 seconds.
  */
-export async function ask(client: WebMQClient, key: string, body: unknown, isOver?: () => boolean): Promise<unknown> {
+export async function ask(given: GivenClient, key: string, body: unknown, isOver?: () => boolean): Promise<unknown> {
   const endMs = nowMs() + TIMEOUT_MS
   for (;;) {
+    // Another `setup` takes the listen of a reader over.
+    const client = clientOf(given)
     client.connect().catch(() => undefined)
     const timeoutMs = Math.max(1, Math.min(isOver ? ATTEMPT_MS : TIMEOUT_MS, endMs - nowMs()))
     try {

@@ -47,7 +47,7 @@ export function readStream<const K extends string, T = Topics>(
 ): StreamReader<StreamOf<T, K>> {
   checks.part?.('readStream', options)
   checkKey(key)
-  const reader: StreamReader = new LiveReader(clientOf(client), key, options)
+  const reader: StreamReader = new LiveReader(client, key, options)
   return reader as StreamReader<StreamOf<T, K>>
 }
 
@@ -62,5 +62,5 @@ export async function stopStream(
   checks.part?.('stopStream', options)
   const { client, reason } = options
   checkKey(key)
-  await ask(clientOf(client), key, { type: 'stop', ...(reason !== undefined && { reason }) })
+  await ask(client, key, { type: 'stop', ...(reason !== undefined && { reason }) })
 }

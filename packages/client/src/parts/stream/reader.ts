@@ -1,6 +1,6 @@
-import type { WebMQClient } from '../../core/client.js'
 import { callSafely } from '../../core/events/call-safely.js'
 import type { Receiver, ReceiverContext } from '../../core/listening/receiver.js'
+import { clientOf, type GivenClient } from '../../core/of-client.js'
 import type { Message, Subscription } from '../../core/types.js'
 import { WebMQError } from '../../protocol/errors.js'
 import { encodeRead, parseStreamPlace, type StreamPlace, type StreamSummary } from '../../protocol/streams.js'
@@ -13,7 +13,7 @@ import type { ReadStatus, ReadStreamOptions, StreamPart, StreamReader } from './
 /** Implements {@link StreamReader}: a listen whose state is loaded by `read`. */
 export class LiveReader implements StreamReader {
   readonly key: string
-  readonly #client: WebMQClient
+  readonly #client: GivenClient
   /** Of the one stream that it reads. */
   #id: string | undefined
   readonly #loader: LoadedReceiver<unknown>
@@ -30,7 +30,7 @@ export class LiveReader implements StreamReader {
   #awaited: StreamPlace | undefined
   #isSilent = false
 
-  constructor(client: WebMQClient, key: string, { id, signal }: ReadStreamOptions) {
+  constructor(client: GivenClient, key: string, { id, signal }: ReadStreamOptions) {
     this.key = key
     this.#client = client
     this.#id = id
@@ -47,7 +47,7 @@ export class LiveReader implements StreamReader {
       close: (error) => this.#end(error ?? new WebMQError('E_CLOSED', { detail: key })),
     }
     this.#loader = loaded(receiver, ({ signal }) => this.#load(signal))
-    this.#subscription = client.listen(key, this.#loader, signal && { signal })
+    this.#subscription = clientOf(client).listen(key, this.#loader, signal && { signal })
   }
 
   get id(): string | undefined {
@@ -192,7 +192,7 @@ export class LiveReader implements StreamReader {
 
   async #load(signal: AbortSignal): Promise<string | undefined> {
     try {
-      const { messages, position, result } = await readsOf(this.#client).ask(`read ${this.key}`, (id) =>
+      const { messages, position, result } = await readsOf(clientOf(this.#client)).ask(`read ${this.key}`, (id) =>
         encodeRead({ id, key: this.key }),
       )
       if (signal.aborted) return undefined

@@ -256,7 +256,9 @@ export class LiveWriter implements StreamWriter {
           this.#pump()
         } else if (answer.code === 'E_DISCONNECTED') return
         else if (answer.retryable && answer.code !== 'E_STREAM_BUSY') {
-          this.#after(backoffMs(this.#attempt++, core.options), () => this.#send(batch))
+          // Not longer than a beat takes: its readers would think that it is lost.
+          const waitMs = Math.min(backoffMs(this.#attempt++, core.options), leaseMsOf(this.#client) / 3)
+          this.#after(waitMs, () => this.#send(batch))
         } else this.broken(answer)
       },
     )

@@ -1,6 +1,6 @@
 import { checks } from '../../core/checks.js'
 import type { WebSocketConstructor, WebSocketLike } from '../../core/client-options.js'
-import { invalid, socketClassOf } from '../../core/options.js'
+import { invalid, MAX_TIMER_MS, socketClassOf } from '../../core/options.js'
 import { randomName } from '../../core/publishing/random-name.js'
 import { Election } from './election.js'
 import { ABNORMAL, portOf } from './port.js'
@@ -75,12 +75,14 @@ class Tabs {
   /** The lock that tells others that this page lives. */
   #life: { readonly name: string; readonly held: Promise<void>; end(): void } | undefined
   readonly #sockets = new Set<TabSocket>()
+  /** A sandboxed frame, or a page that may store nothing, has locks and may not use them. */
+  #isDenied = false
   #mode: 'idle' | 'alone' | 'shared' = 'idle'
   #reason: string | undefined
 
   constructor(options: SharedTabsOptions) {
     const { name = 'webmq', silentAfterMs = 5_000, maxTabBytes = MAX_TAB_BYTES } = options
-    if (!(silentAfterMs > 0)) throw invalid('silentAfterMs')
+    if (!(silentAfterMs > 0 && silentAfterMs <= MAX_TIMER_MS)) throw invalid('silentAfterMs')
     if (!(maxTabBytes > 0)) throw invalid('maxTabBytes')
     this.#options = options
     this.#name = name
@@ -95,7 +97,8 @@ class Tabs {
 
   open(url: string, protocols: string[]): WebSocketLike {
     const { locks } = globalThis.navigator ?? {}
-    const missing = locks ? typeof BroadcastChannel === 'undefined' && 'BroadcastChannel' : 'Web Locks'
+    const missing =
+      locks && !this.#isDenied ? typeof BroadcastChannel === 'undefined' && 'BroadcastChannel' : 'Web Locks'
     if (!locks || missing) {
       this.#mode = 'alone'
       this.#reason = `the page has no ${missing}${globalThis.isSecureContext === false ? ' without TLS' : ''}`
@@ -111,9 +114,13 @@ class Tabs {
     })
     this.#sockets.add(socket)
     // First the lock: a hub must not take this page for a dead one.
-    void life.held.then(() => {
-      if (!socket.isEnded) this.#connect(socket, locks)
-    })
+    life.held.then(
+      () => socket.isEnded || this.#connect(socket, locks),
+      () => {
+        this.#isDenied = true
+        socket.end(ABNORMAL, 'the page may not use Web Locks')
+      },
+    )
     return socket
   }
 
@@ -162,11 +169,12 @@ class Tabs {
     const ended = new Promise<void>((resolve) => {
       end = resolve
     })
-    const held = new Promise<void>((resolve) => {
-      void locks.request(name, () => {
+    const held = new Promise<void>((resolve, reject) => {
+      const use = () => {
         resolve()
         return ended
-      })
+      }
+      locks.request(name, use).catch(reject)
     })
     this.#life = { name, held, end }
     const page = new AbortController()

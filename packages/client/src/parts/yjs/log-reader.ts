@@ -71,6 +71,11 @@ export class LogReader {
     return this.#position
   }
 
+  /** Resolves when the server lets it listen. */
+  get ready(): Promise<unknown> {
+    return this.#subscription.ready
+  }
+
   get isReading(): boolean {
     return this.#isReading
   }

@@ -379,3 +379,44 @@ describe('the awareness', () => {
 function published(server: TestServer, name: string): number {
   return server.received.filter((message) => message.verb === 'publish' && message.key === `${KEY}.${name}`).length
 }
+
+// Symptom: it never settled.
+describe('whenSynced', () => {
+  it('rejects when the provider is destroyed, before or after', async () => {
+    const server = open()
+    server.isUp = false
+    const one = new Browser(server)
+    const synced = one.provider.whenSynced()
+    synced.catch(() => undefined)
+    await one.close()
+    await expect(synced).rejects.toMatchObject({ code: 'E_CLOSED' })
+    await expect(one.provider.whenSynced()).rejects.toMatchObject({ code: 'E_CLOSED' })
+  })
+
+  it('rejects while the document is read', async () => {
+    const server = open()
+    const one = new Browser(server)
+    server.ignore('history')
+    await vi.advanceTimersByTimeAsync(100)
+    const synced = one.provider.whenSynced()
+    synced.catch(() => undefined)
+    await vi.advanceTimersByTimeAsync(100)
+    await one.close()
+    await expect(synced).rejects.toMatchObject({ code: 'E_CLOSED' })
+  })
+
+  it('rejects when the server refuses the document', async () => {
+    const server = open()
+    server.revoke(`${KEY}.updates`)
+    const one = new Browser(server)
+    await expect(one.provider.whenSynced()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await one.close()
+  })
+})
+
+it('leaves no timer behind, not that of its awareness either', async () => {
+  const one = new Browser(open())
+  await one.provider.whenSynced()
+  await one.close()
+  expect(vi.getTimerCount()).toBe(0)
+})

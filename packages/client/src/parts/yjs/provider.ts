@@ -39,6 +39,8 @@ export class YjsProvider {
   readonly key: string
   /** Cursors, names and colours: for the bindings of editors. */
   readonly awareness: Awareness
+  /** Made here: it has a timer. */
+  readonly #ownAwareness: Awareness | undefined
   readonly #client: WebMQClient
   readonly #emitter = new Emitter<ProviderEvents>((error) => this.#report(error))
   readonly #random: () => number
@@ -56,7 +58,8 @@ export class YjsProvider {
   #retryTimer: ReturnType<typeof setTimeout> | undefined
   #failures = 0
   #isSynced = false
-  #isDestroyed = false
+  /** Aborted when it is destroyed. */
+  readonly #life = new AbortController()
 
   /**
    * Starts to synchronise the document.
@@ -71,6 +74,7 @@ export class YjsProvider {
     this.doc = doc
     this.key = key
     this.awareness = awareness
+    this.#ownAwareness = options.awareness ? undefined : awareness
     this.#client = client
     this.#random = random
     this.#channel = new Channel(client)
@@ -143,24 +147,31 @@ export class YjsProvider {
     return this.#emitter.on(event, handler)
   }
 
-  /** Resolves once {@link synced} is `true`. */
+  /**
+   * Resolves once {@link synced} is `true`.
+   * @throws {WebMQError} `E_CLOSED` if it is destroyed first; what the server refuses the document with.
+   */
   async whenSynced(): Promise<void> {
-    if (this.#isSynced) return
-    await new Promise<void>((resolve) => {
-      const remove = this.on('synced', (isSynced) => {
-        if (!isSynced) return
-        remove()
-        resolve()
-      })
-    })
+    const { signal } = this.#life
+    if (!this.#isSynced) await this.#reader.ready
+    let remove: () => void = () => undefined
+    await new Promise<void>((resolve, reject) => {
+      const settle = () => {
+        if (this.#isSynced) resolve()
+        else if (signal.aborted) reject(new WebMQError('E_CLOSED', { detail: this.key }))
+      }
+      remove = this.on('synced', settle)
+      signal.addEventListener('abort', settle)
+      settle()
+    }).finally(() => remove())
   }
 
   /**
    * Stops. The document stays as it is. Resolves once changes that wait were sent, if there is a connection.
    */
   async destroy(): Promise<void> {
-    if (this.#isDestroyed) return
-    this.#isDestroyed = true
+    if (this.#life.signal.aborted) return
+    this.#life.abort()
     this.doc.off('update', this.#onUpdate)
     this.doc.off('destroy', this.#onDestroy)
     this.#removeConnected()
@@ -170,6 +181,7 @@ export class YjsProvider {
     this.#snapshots.stop()
     this.#exchange.stop()
     this.#cursors.stop()
+    this.#ownAwareness?.destroy()
     await Promise.all([this.#reader.stop(), this.#live.close(), this.#outgoing.finish()])
   }
 

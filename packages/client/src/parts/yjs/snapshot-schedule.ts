@@ -1,4 +1,5 @@
 import { backoffMs } from '../../core/connection/backoff.js'
+import { MAX_TIMER_MS } from '../../core/options.js'
 import { WebMQError } from '../../protocol/errors.js'
 
 /** A snapshot that was refused is tried again at least so often. */
@@ -54,7 +55,7 @@ export class SnapshotSchedule {
   #wake(inMs: number): void {
     const { random, spreadMs } = this.#context
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.#fire(), inMs + random() * spreadMs())
+    this.#timer = setTimeout(() => void this.#fire(), Math.min(inMs + random() * spreadMs(), MAX_TIMER_MS))
   }
 
   async #fire(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { answerEarly, askForBody } from '../../kernel/base/answer-early.js'
 
@@ -7,6 +8,8 @@ import { answerEarly, askForBody } from '../../kernel/base/answer-early.js'
 const KEEP_ALIVE_MS = 15_000
 /** Memory and work of a piece beside its bytes: a body may come in pieces of one byte. Measured: 1.1 us. */
 export const PIECE_OVERHEAD_BYTES = 512
+/** Others come between. */
+export const PIECES_PER_TURN = 512
 
 /** The body of a request, used while it arrives. What is not taken stays in the socket, so its sender waits. */
 export class BodyFlow {
@@ -20,6 +23,8 @@ export class BodyFlow {
   /** Not more than Node reads at once, for it is paused while nobody waits for them. */
   #pieces: Buffer[] = []
   #costBytes = 0
+  /** The last piece was all that may be taken in a turn of the event loop. */
+  #isTurnOver = false
 
   /** @param hold Exempts the connection from the limits of short requests. */
   constructor(request: IncomingMessage, response: ServerResponse, isText: boolean, hold: () => void) {
@@ -56,6 +61,7 @@ export class BodyFlow {
     const request = this.#request
     signal.addEventListener('abort', this.#changed)
     try {
+      if (this.#isTurnOver) await nextTurn()
       for (;;) {
         signal.throwIfAborted()
         if (this.#pieces.length > 0) return this.#taken()
@@ -80,7 +86,7 @@ export class BodyFlow {
   }
 
   readonly #take = (piece: Buffer): void => {
-    this.#pieces.push(piece)
+    if (this.#pieces.push(piece) >= PIECES_PER_TURN) this.#request.pause()
     this.#changed()
   }
 
@@ -88,6 +94,7 @@ export class BodyFlow {
     this.#lastMs = performance.now()
     const chunk = Buffer.concat(this.#pieces)
     this.#costBytes = chunk.length + this.#pieces.length * PIECE_OVERHEAD_BYTES
+    this.#isTurnOver = this.#pieces.length >= PIECES_PER_TURN
     this.#pieces = []
     return chunk
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { askForBody } from '../../kernel/base/answer-early.js'
-import { PIECE_OVERHEAD_BYTES } from './body-flow.js'
+import { PIECE_OVERHEAD_BYTES, PIECES_PER_TURN } from './body-flow.js'
 
 export interface BodyLimits {
   /** Time from the request head to the last byte of the body. */
@@ -88,7 +88,9 @@ export class Bodies {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = []
       let length = 0
+      let isSettled = false
       const settle = (error: WebMQError | undefined) => {
+        isSettled = true
         clearTimeout(timer)
         request.off('data', take).off('end', end).off('close', gone).off('error', gone)
         if (error === undefined) return resolve(Buffer.concat(chunks, length))
@@ -107,7 +109,11 @@ export class Bodies {
             new WebMQError('E_RATE_LIMIT', { detail: 'too many bodies of requests of this client at once' }),
           )
         }
-        chunks.push(chunk)
+        if (chunks.push(chunk) % PIECES_PER_TURN > 0) return
+        request.pause()
+        setImmediate(() => {
+          if (!isSettled) request.resume()
+        })
       }
       const end = () => settle(undefined)
       const gone = () => settle(new WebMQError('E_DISCONNECTED', { detail: 'before the body was complete' }))

@@ -17,7 +17,7 @@ export function routedNode({ parts, rooms }: ServerNode): RoutedNode {
     authorOf(actor, isGone) {
       const { identity } = actor
       const limits = isTrusted(actor) || identity === undefined ? rooms.trusted : rooms.limits.of(identity)
-      return requestAuthor(actor, limits, rooms.pendingByCaller, isGone)
+      return requestAuthor(actor, limits, rooms.pendingByClient, isGone)
     },
     refused: (actor, action, code, target) => rooms.refusals.add(actor, action, code, target),
     operated: (actor, action, target) => parts.observer?.operated?.(actor, action, target),

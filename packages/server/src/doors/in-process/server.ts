@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import {
+  assertOptions,
   isErrorCode,
   isGroup,
   type PresenceMember,
@@ -43,12 +44,14 @@ import { planReload } from '../options/reload.js'
 import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/server-options.js'
 import { routedNode } from './http-node.js'
 import { LateSubscription } from './late-subscription.js'
+import { EVENTS, HISTORY, LISTEN, MESSAGE, PUBLISH, REQUEST, RESPOND, STOP, STREAM } from './option-kinds.js'
 import { ProcessDraft } from './process-draft.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from './read-history.js'
 import type {
   ReloadResult,
   RequestOptions,
   RespondOptions,
+  StopOptions,
   StreamContent,
   StreamOptions,
   StreamWriter,
@@ -149,13 +152,16 @@ export class Server implements WebMQServer {
     return { changed, needRestart }
   }
 
-  stop({ drainMs, delayMs }: { readonly drainMs?: number; readonly delayMs?: number } = {}): Promise<void> {
+  async stop(options: StopOptions = {}): Promise<void> {
+    assertOptions('stop: ', options, STOP)
+    const { drainMs, delayMs } = options
     const { drainTimeoutMs, drainDelayMs } = this.#options
     return this.#lifecycle.stop({ drainMs: drainMs ?? drainTimeoutMs, delayMs: delayMs ?? drainDelayMs })
   }
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
     const { parts, rooms } = this.#running
+    assertOptions('publish: ', options, PUBLISH)
     const { id, traceparent = parts.tracer?.active, ephemeral } = options
     const draft = new ProcessDraft().fill({ key, payload, id, traceparent, ephemeral })
     return andThen(rooms.publisher.publish(rooms.author, draft, draft.isBinary), resultOf)
@@ -163,24 +169,30 @@ export class Server implements WebMQServer {
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
     const { publisher, author } = this.#running.rooms
+    if (!Array.isArray(messages)) throw new WebMQError('E_OPTION_INVALID', { detail: 'publishBatch: not a list' })
     const draft = new ProcessDraft()
-    const accepted = await publisher.publishAll(author, messages.length, (index) =>
-      draft.fill(Object(messages[index]) as BatchMessage),
-    )
+    const accepted = await publisher.publishAll(author, messages.length, (index) => {
+      const message: BatchMessage = Object(messages[index])
+      assertOptions('', message, MESSAGE)
+      return draft.fill(message)
+    })
     return accepted.map(resultOf)
   }
 
   async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
     const { rooms, parts } = this.#running
+    assertOptions('history: ', query, HISTORY)
     return readHistory(rooms.broker, key, query, parts.options)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
+    assertOptions('on: ', { [event]: handler }, EVENTS)
     return this.#events.on(event, handler)
   }
 
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     assertLocal(pattern, handler)
+    assertOptions('listen: ', options, LISTEN)
     const { group } = options
     if (group === undefined) return this.#subscribe(pattern, ({ rooms }) => rooms.listen(pattern, handler, options))
     assertGroup(group)
@@ -190,6 +202,7 @@ export class Server implements WebMQServer {
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
     assertLocal(pattern, handler)
+    assertOptions('respond: ', options, RESPOND)
     const { group = DEFAULT_RESPONDERS } = options
     assertGroup(group)
     const listener = { kind: 'respond', group, pattern } as const
@@ -198,6 +211,7 @@ export class Server implements WebMQServer {
 
   async request(key: string, payload: unknown, options: RequestOptions = {}): Promise<unknown> {
     const { publisher, author } = this.#running.rooms
+    assertOptions('request: ', options, REQUEST)
     const { timeoutMs = DEFAULT_WITHIN_MS } = options
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
@@ -214,10 +228,11 @@ export class Server implements WebMQServer {
     throw new WebMQError(known, typeof message === 'string' ? { message } : {})
   }
 
-  async stream(key: string, { meta }: StreamOptions = {}): Promise<StreamWriter> {
+  async stream(key: string, options: StreamOptions = {}): Promise<StreamWriter> {
     const { features, author } = this.#running.rooms
     validateKey(key)
-    return features.streams.begin(author, key, meta, true)
+    assertOptions('stream: ', options, STREAM)
+    return features.streams.begin(author, key, options.meta, true)
   }
 
   async readStream(key: string): Promise<StreamContent> {

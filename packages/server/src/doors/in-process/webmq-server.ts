@@ -30,6 +30,12 @@ export interface StreamOptions {
   readonly meta?: unknown
 }
 
+/** Options of {@link WebMQServer.stop}. */
+export interface StopOptions {
+  readonly drainMs?: number
+  readonly delayMs?: number
+}
+
 /** The last stream of a key. Of a stream of bytes it has `bytes`, of any other `text`. */
 export interface StreamContent {
   readonly text?: string
@@ -94,14 +100,15 @@ export interface WebMQServer {
    * `drainTimeoutMs`). Probes get answers until the end. Resolves when everything is closed, within 2 s after that: anything
    * that does not answer is ended by force, and logged. A second call resolves together with the first.
    */
-  stop(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
+  stop(options?: StopOptions): Promise<void>
   /**
    * Publishes a message. Resolves once the broker has accepted it and the transport is ready for more. Await it at least
    * now and then: otherwise a publisher that is faster than the network, or than most clients, overflows their outboxes.
    * A single slow client delays nobody.
    * @param payload Any JSON value, sent as text, or a `Uint8Array`, sent unchanged. Copied.
    * @throws {WebMQError} `E_KEY_INVALID`, `E_MESSAGE_INVALID` (the id), `E_PAYLOAD_INVALID` (JSON cannot say it: a `Map`, a
-   *   promise, `NaN`), `E_PAYLOAD_TOO_LARGE`, `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
+   *   promise, `NaN`), `E_PAYLOAD_TOO_LARGE`, `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`; as every call `E_OPTION_INVALID` for
+   *   an option that it does not have, with the name that may be meant.
    */
   publish(key: string, payload: unknown, options?: PublishOptions): Promise<PublishResult>
   /**

@@ -65,7 +65,43 @@ it.each<[string, string, Call, unknown[]]>([
   ['a position', 'E_POSITION_INVALID', (server, before) => server.history('a', { before }), ['x', 5, null]],
   ['a payload', 'E_PAYLOAD_INVALID', (server, it) => server.publish('a', it), [undefined, 1n, new Map(), () => 0]],
   ['a payload', 'E_PAYLOAD_INVALID', (server, it) => server.request('a', it), [undefined, 1n, new Map(), () => 0]],
+  ['a flag', 'E_OPTION_INVALID', (server, ephemeral) => server.publish('a', 1, { ephemeral }), ['false', 1]],
+  ['a trace', 'E_OPTION_INVALID', (server, traceparent) => server.publish('a', 1, { traceparent }), [5, {}]],
+  ['a flag', 'E_OPTION_INVALID', (server, reverse) => server.history('a', { reverse }), ['false', 1]],
+  ['a list', 'E_OPTION_INVALID', (server, messages) => server.publishBatch(messages), [undefined, null, {}, 'ab']],
+  ['a time', 'E_OPTION_INVALID', (server, drainMs) => server.stop({ drainMs }), ['0', true]],
+  ['a function', 'E_OPTION_INVALID', (server, onGap) => server.listen('a', () => 0, { onGap }), [5, 'f', {}]],
+  ['a function', 'E_OPTION_INVALID', (server, handler) => server.on('gap', handler), [5, 'f', {}]],
   ['meta', 'E_PAYLOAD_INVALID', (server, meta) => server.stream('a', { meta }), [1n, new Map(), () => 0, Number.NaN]],
 ])('refuses what is not %s: %s', async (_, code, call, values) => {
   for (const value of values) expect([value, await outcomeOf(call, value)]).toEqual([value, code])
+})
+
+/** Every call with options, and one that it has. */
+const WITH_OPTIONS: readonly (readonly [name: string, meant: string, call: Call])[] = [
+  ['ephemral', 'ephemeral', (server, options) => server.publish('a', 1, options)],
+  ['rewindM', 'rewindMs', (server, options) => server.history('a', options)],
+  ['grop', 'group', (server, options) => server.listen('a', () => 0, options)],
+  ['grop', 'group', (server, options) => server.respond('a', () => 0, options)],
+  ['timeout', 'timeoutMs', (server, options) => server.request('a', 1, options)],
+  ['mta', 'meta', (server, options) => server.stream('a', options)],
+  ['drain', 'drainMs', (server, options) => server.stop(options)],
+]
+
+// Symptom: `publish(key, payload, { ephemral: true })` was logged, and `history(key, { last: 1 })` gave a hundred messages.
+it.each(WITH_OPTIONS)('refuses the unknown option %s: is it %s?', async (name, meant, call) => {
+  const refused = (async () => call(fake.server, { [name]: 5 } as never))()
+  await expect(refused).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
+  await expect(refused).rejects.toThrow(`${name}: unknown option, did you mean ${meant}?`)
+  for (const value of [5, 'x', null]) expect([value, await outcomeOf(call, value)]).toEqual([value, 'E_OPTION_INVALID'])
+  expect((await fake.server.history('a')).messages).toEqual([])
+})
+
+it('refuses an unknown member of a message, and an unknown event', async () => {
+  const message = { key: 'a', payload: 1, ephemral: true }
+  await expect(fake.server.publishBatch([{ key: 'a', payload: 0 }, message])).rejects.toThrow(
+    'message 1 of the batch: option is not valid: ephemral: unknown option, did you mean ephemeral?',
+  )
+  expect((await fake.server.history('a')).messages).toEqual([])
+  expect(() => fake.server.on('brokr' as 'broker', () => 0)).toThrow('did you mean broker?')
 })

@@ -9,6 +9,8 @@ export interface MeetingContext {
   until(condition: () => boolean, timeoutMs?: number): Promise<void>
   look(): void
   isOpen(): boolean
+  /** A clock, in milliseconds. */
+  now(): number
   /** Whether this node has what the nodes that it knows share. */
   isComplete(): boolean
   /** Forgets nodes that others have named, and that say nothing. */
@@ -23,13 +25,17 @@ export class Meeting {
   #askedRound = -1
   /** The last one in which a node that serves clients has named the others. */
   #namedRound = -1
-  /** This node knows the others, or that there are none. */
-  hasMet = false
+  /** Since when this node knows the others, or that there are none; infinite: it does not yet. */
+  metMs = Number.POSITIVE_INFINITY
   /** The others have had time to answer. */
   isGreeted = false
 
   constructor(context: MeetingContext) {
     this.#context = context
+  }
+
+  get hasMet(): boolean {
+    return this.metMs < Number.POSITIVE_INFINITY
   }
 
   /** Messages may have been lost. */
@@ -50,7 +56,7 @@ export class Meeting {
 
   /** Goes on until it knows the others. A node that stops before does not know them: what waits for that fails. */
   async begin(): Promise<void> {
-    const { until, look, isOpen, isComplete, removeSilent } = this.#context
+    const { until, look, isOpen, now, isComplete, removeSilent } = this.#context
     let greeting: Promise<void> | undefined
     for (let isOver = false; !isOver && isOpen(); ) {
       const { round } = this
@@ -63,7 +69,7 @@ export class Meeting {
     await until(isComplete)
     if (!isOpen()) return
     removeSilent()
-    this.hasMet = true
+    this.metMs = now()
     look()
     await greeting
     this.isGreeted = true

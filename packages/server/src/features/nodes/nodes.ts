@@ -76,6 +76,7 @@ export class Nodes {
       until: (condition, timeoutMs) => this.until(condition, timeoutMs),
       look: () => this.#conditions.look(),
       isOpen: () => this.#state === 'open',
+      now: () => this.awakeMs(),
       isComplete: () => this.#isComplete,
       removeSilent: () => this.#peers.removeSilent(),
     })
@@ -128,6 +129,11 @@ export class Nodes {
   /** Whether this node has known the others, or that there are none, since it started. */
   get hasMet(): boolean {
     return this.#meeting.hasMet || !this.hasOthers
+  }
+
+  /** Whether a node that was silent while this one asked who is there may turn up yet. */
+  get isNew(): boolean {
+    return this.hasOthers && this.awakeMs() < this.#meeting.metMs + this.context.ttlMs
   }
 
   peers(): string[] {

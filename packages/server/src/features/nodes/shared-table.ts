@@ -169,6 +169,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
       // The entries may belong to a node that this one took for gone.
       copy.hasReported = true
       copy.part({ round, index, version, isLast: fields.isLast === true }, changes)
+      if (copy.isComplete) this.entries.copied?.(node)
     }
     return true
   }

@@ -20,6 +20,8 @@ export interface TableEntries<Change extends TableChange> {
   removeNode(node: string, hasLeft: boolean): void
   /** `SharedTable.members` may be others. */
   membersChanged?(): void
+  /** All entries of the node have come. */
+  copied?(node: string): void
   /** A node that did not answer has been heard. */
   heard?(node: string): void
   /** Messages may have been lost: other nodes are asked for their entries again. */

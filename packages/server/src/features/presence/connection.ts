@@ -2,8 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { assertShallow } from '../../kernel/base/json-excess.js'
 import { compactJson } from '../../kernel/base/json-text.js'
 import { isJson } from '../../kernel/base/parse-json.js'
-import { type Actor, clientNameOf } from '../../kernel/identity/actor.js'
-import { countedAddress } from '../../kernel/identity/client-address.js'
+import { type Actor, clientNameOf, isProxied } from '../../kernel/identity/actor.js'
 import type { ConnectionId, Transport } from '../../kernel/ports/transport.js'
 import type { Holder, LocalMembers } from './local-members.js'
 import { createMember, type Member, memberIdOf } from './member.js'
@@ -70,7 +69,7 @@ export class ConnectionPresence implements Holder {
    */
   enter(key: string, client: Pick<Actor, 'userId' | 'address'>, name: string, data: string | undefined): OwnChange {
     const { limits, localMembers, members } = this.#shared
-    const { userId, address } = client
+    const { userId } = client
     const owner = clientNameOf(client)
     const id = memberIdOf(key, userId, name)
     const member = createMember(
@@ -87,8 +86,7 @@ export class ConnectionPresence implements Holder {
       assertBelow(this.#present.size, limits.presenceMaxKeysPerConnection, 'keys of a connection')
     if (!localMembers.holds(key, id)) {
       const { presenceMaxMembersPerUser: maxMembers, presenceMaxMembers } = limits
-      const isProxy = userId === undefined && countedAddress(address) === undefined
-      const max = isProxy ? Math.max(maxMembers, Math.floor(PROXY_SHARE * presenceMaxMembers)) : maxMembers
+      const max = isProxied(client) ? Math.max(maxMembers, Math.floor(PROXY_SHARE * presenceMaxMembers)) : maxMembers
       assertBelow(localMembers.countOf(owner), max, `members of ${userId === undefined ? 'an address' : 'a user'}`)
     }
     if (before === undefined) {

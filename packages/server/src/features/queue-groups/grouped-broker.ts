@@ -38,8 +38,9 @@ export class GroupedBroker extends BrokerFilter {
   }
 
   #toGroups(message: OutboundMessage): Promise<unknown> | undefined {
-    const { known, handOvers } = this.#groups
+    const { known, handOvers, early } = this.#groups
     const matching = known.match('listen', message.key)
+    early.add(message, matching)
     if (matching.length === 0) return undefined
     const waiting: MaybePromise<unknown>[] = matching.map((group) => attempt(() => handOvers.handOver(group, message)))
     return waiting.some(isPromise) ? Promise.all(waiting) : undefined

@@ -82,6 +82,8 @@ export class KnownGroups implements TableEntries<GroupChange> {
   onMembers: ((group: QueueGroup, node: string) => void) | undefined
   /** A node that did not answer has been heard. */
   onHeard: ((node: string) => void) | undefined
+  /** All queue groups of another node are known. */
+  onCopied: ((node: string) => void) | undefined
 
   /**
    * The queue groups of a kind whose pattern matches the key.
@@ -159,6 +161,10 @@ export class KnownGroups implements TableEntries<GroupChange> {
       // Too many: counted and shown.
       this.droppedCount++
     }
+  }
+
+  copied(node: string): void {
+    this.onCopied?.(node)
   }
 
   heard(node: string): void {

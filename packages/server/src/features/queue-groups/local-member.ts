@@ -12,7 +12,7 @@ type Handle = (payload: unknown, message: { readonly key: string }) => unknown
 /** @param isOwn The handler has failed; otherwise its publisher has sent what is no JSON. */
 type MemberReport = (error: unknown, key: string, isOwn: boolean) => void
 
-/** Bytes that may wait for the handler; a member with more takes nothing. */
+/** Bytes of messages whose handler has not settled; a member with more takes nothing. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
 const OVERHEAD_BYTES = 256
 /** A handler with this many promises that have not settled gets less while others have less. */
@@ -46,8 +46,10 @@ export class LocalMember implements GroupMember {
     this.#runningCount++
     const bytes = copyBytes(payload)
     setImmediate(() => {
-      this.#waitingBytes -= byteCount
-      void this.#handle(key, bytes, isBinary, ticket).finally(() => this.#runningCount--)
+      void this.#handle(key, bytes, isBinary, ticket).finally(() => {
+        this.#waitingBytes -= byteCount
+        this.#runningCount--
+      })
     })
     return true
   }

@@ -344,6 +344,25 @@ describe('requests', () => {
     expect(b.groups.requests.servedCount).toBe(0)
   })
 
+  // Symptom: after a restart of its server somebody got the reply to a question of somebody else. Cause: each server numbered
+  // requests from 1, and a slow responder sent the reply by its next connection.
+  it('take no reply to a request of another node', async () => {
+    const tickets: string[][] = []
+    const members = []
+    for (const node of await startNodes(2)) {
+      const own: string[] = []
+      tickets.push(own)
+      const name = { ...ANSWERS, pattern: `sum.${node.name}` }
+      members.push({ node, name, member: await node.join(name, (_question, ticket) => own.push(ticket?.id ?? '')) })
+    }
+    for (const { node, name } of members)
+      for (let count = 0; count < 10; count++) await node.ask(request(name.pattern), 1_000)
+    expect(new Set(tickets.flat()).size).toBe(20)
+    const [{ node, member }] = members as [(typeof members)[0]]
+    const answer = { payload: Buffer.from('1'), isBinary: false, isError: false }
+    for (const ticket of tickets[1] ?? []) expect(node.groups.requests.reply(member, ticket, answer)).toBe(false)
+  })
+
   it('take a reply from the member that has the request, once', async () => {
     const [a] = (await startNodes(1)) as [GroupNode]
     const tickets: string[] = []

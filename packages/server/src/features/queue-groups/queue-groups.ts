@@ -8,6 +8,7 @@ import type { Broker } from '../../kernel/ports/broker.js'
 import type { DedupeOptions } from '../../kernel/ports/dedupe-window.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import { ClientGroups } from './client-groups.js'
+import { EarlyMessages } from './early-messages.js'
 import { type GroupMember, type GroupMessage, type GroupName, groupIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
 import { type GroupChange, KnownGroups } from './known-groups.js'
@@ -89,6 +90,7 @@ export class QueueGroups {
   readonly ownMembers: OwnMembers
   readonly handOvers: HandOvers
   readonly requests: GroupRequests
+  readonly early: EarlyMessages
   readonly #table: SharedTable<GroupChange>
   readonly #silencePace = new LogPace(LOG_INTERVAL_MS)
   #memberCount = 0
@@ -123,6 +125,15 @@ export class QueueGroups {
     this.known.onMembers = (group, node) => this.handOvers.joined(group, node)
     this.known.onHeard = (node) => this.handOvers.heard(node)
     this.requests = new GroupRequests(this)
+    this.early = new EarlyMessages({
+      isNew: () => nodes.isNew,
+      ttlMs: nodes.context.ttlMs,
+      deadlines: this.deadlines,
+      known: this.known,
+      handOver: (group, message) => this.handOvers.handOver(group, message),
+      report: (err, text) => this.report(err, text),
+    })
+    this.known.onCopied = (node) => this.early.giveTo(node)
     nodes.onGone((node, hasLeft) => {
       this.handOvers.gone(node, hasLeft)
       this.requests.gone(node)
@@ -244,6 +255,7 @@ export class QueueGroups {
     this.ownMembers.stop()
     this.handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
     this.requests.stop()
+    this.early.clear()
     this.deadlines.stop()
   }
 }

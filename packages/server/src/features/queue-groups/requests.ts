@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { refusalOf } from 'webmq-client/protocol'
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import type { Deadline } from '../../kernel/base/deadlines.js'
@@ -14,6 +15,7 @@ import type { TaskMessageOf } from './task-message.js'
 
 /** Most requests of this node without a reply, and most that this node has to reply to. */
 const MAX_REQUESTS = 65_536
+const RUN_BYTES = 6
 
 interface Waiting {
   readonly asker: Author
@@ -42,6 +44,8 @@ export class GroupRequests {
   /** Those of {@link #waiting} and {@link #served} by the clients that have asked, or have to reply. */
   readonly #waitingOf = new Map<string, Set<number>>()
   readonly #servedOf = new Map<string, Set<string>>()
+  /** Begins the names of requests: a reply that comes by another connection, of a request of another node, is none here. */
+  readonly #run = randomBytes(RUN_BYTES).toString('base64url')
   #lastTicket = 0
 
   constructor(groups: QueueGroups) {
@@ -101,7 +105,7 @@ export class GroupRequests {
     const { deadlines } = this.#groups
     const { client } = member
     if (!hasRoom(MAX_REQUESTS, client, sizeOf(this.#servedOf, client), this.#served.size)) return undefined
-    const id = `q${++this.#lastTicket}`
+    const id = `${this.#run}${++this.#lastTicket}`
     const deadline = deadlines.set(deadlines.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
     addTo(this.#servedOf, client, id)

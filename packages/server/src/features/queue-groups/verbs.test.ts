@@ -256,6 +256,25 @@ describe('the process of the server', () => {
     expect(fake.log.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { key: 'fails' } }])
   })
 
+  // Symptom: the memory of a process grew while its handlers waited for a database. Cause: a handler took no room any more
+  // once it had begun.
+  it('takes no more than its handlers can have in memory', async () => {
+    const fake = await FakeServer.start({ maxPayloadBytes: 16 * 1_048_576, maxOutboxBytes: 64 * 1_048_576 })
+    const { server } = fake
+    const ends: (() => void)[] = []
+    const wait = () => new Promise<void>((resolve) => ends.push(resolve))
+    await server.listen('jobs.*', wait, { group: 'workers' }).ready
+    const large = Buffer.alloc(15 * 1_048_576)
+    for (let count = 1; count <= 4; count++) {
+      await server.publish('jobs.x', large)
+      await expect.poll(() => ends).toHaveLength(count)
+    }
+    await expect(server.publish('jobs.x', large)).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    ends.shift()?.()
+    await fake.settled()
+    await server.publish('jobs.x', large)
+  })
+
   it.each([
     ['a group without a name', () => ({ group: '' })],
     ['a group with a space', () => ({ group: 'a b' })],

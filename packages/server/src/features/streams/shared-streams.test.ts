@@ -3,7 +3,7 @@ import { parseStreamPlace } from 'webmq-client/protocol'
 import { recordingLogger } from '../../../test/fake-server.js'
 import { contentOf } from '../../../test/stream-content.js'
 import { PROCESS } from '../../kernel/identity/actor.js'
-import type { PendingByCaller } from '../../kernel/publishing/author.js'
+import type { PendingByClient } from '../../kernel/publishing/author.js'
 import { requestAuthor, trustedLimits } from '../../kernel/publishing/author.js'
 import type { Draft } from '../../kernel/publishing/draft.js'
 import { StreamFold } from './fold.js'
@@ -13,7 +13,7 @@ import type { StreamWatch } from './watch.js'
 /** Streams over a log that takes each message, or loses each race. */
 function start({ isTaking }: { readonly isTaking: boolean }) {
   const state = { isGone: false, publishCount: 0 }
-  const pending: PendingByCaller = new Map()
+  const pending: PendingByClient = new Map()
   const author = requestAuthor(
     PROCESS,
     trustedLimits({ maxWords: 32, maxPayloadBytes: 1_000 }),

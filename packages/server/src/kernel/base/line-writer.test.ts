@@ -64,7 +64,8 @@ describe('LineWriter', () => {
     expect(await writer.flush(100)).toBe(false)
     let lostCount = writer.flushSync(10)
     expect(lostCount).toBe(counts.droppedCount)
-    expect(counts.droppedCount).toBeGreaterThan(900)
+    // The pipe holds 64 KiB, and a write as much.
+    expect(counts.droppedCount).toBeGreaterThan(850)
     // Lines of a write that has not ended are not counted yet.
     const total = () => {
       lostCount += writer.flushSync(10)

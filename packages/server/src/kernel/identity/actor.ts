@@ -44,6 +44,11 @@ export function operatorAt(address: string): Actor {
   return { ...PROCESS, door: 'operator', address }
 }
 
+/** Whether others may have its address: it is anonymous, and behind it is usually a proxy. */
+export function isProxied({ userId, address }: Pick<Actor, 'userId' | 'address'>): boolean {
+  return userId === undefined && countedAddress(address) === undefined
+}
+
 /** The program that the server is a part of. */
 export const PROCESS: Actor = {
   door: 'process',

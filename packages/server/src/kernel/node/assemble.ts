@@ -33,7 +33,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
   const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
   const { broker, deadlines, delivery, drains, expiries, features, interest, isLogged, liveBuffers, measurements } =
     below
-  const { listensChanged, metaRules, publisher, refusals, sessions, userListens } = below
+  const { listensChanged, metaRules, pendingByClient, publisher, refusals, sessions, userListens } = below
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
     broker,
@@ -109,6 +109,7 @@ function assembleDoors(parts: ServerNodeParts, phase: NodePhase, below: Below, s
       expiries,
       publisher,
       hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
+      pendingByClient,
       userListens,
       listensChanged,
       limits,

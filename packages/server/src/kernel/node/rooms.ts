@@ -10,7 +10,7 @@ import { PROCESS } from '../identity/actor.js'
 import { Router } from '../patterns/router.js'
 import { KeyRules } from '../ports/key-rules.js'
 import type { ConnectionId } from '../ports/transport.js'
-import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
+import { type PendingByClient, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
@@ -171,8 +171,8 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     onError: (err) => logBug(logger, { err }, 'a pattern could not be unbound'),
   })
   const trusted = trustedLimits(options)
-  const pendingByCaller: PendingByCaller = new Map()
-  const author = requestAuthor(PROCESS, trusted, pendingByCaller)
+  const pendingByClient: PendingByClient = new Map()
+  const author = requestAuthor(PROCESS, trusted, pendingByClient)
   const waitingRoom = new WaitingRoom({
     room: broker.room,
     maxBytes: options.brokerMaxPendingBytes,
@@ -221,6 +221,6 @@ function assembleWriting(parts: ServerNodeParts, below: Hearing & ReturnType<typ
     limits: options,
     logger,
   })
-  const given = { author, trusted, pendingByCaller, publishRates, waitingRoom }
+  const given = { author, trusted, pendingByClient, publishRates, waitingRoom }
   return { ...given, metaRules, interest, publisher, listen, isLogged, streams }
 }

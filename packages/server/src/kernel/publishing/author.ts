@@ -23,6 +23,8 @@ export interface Author extends Actor {
   readonly limits: AuthorLimits
   /** Bytes of its publishes that wait for hooks and the broker, with an overhead for each. */
   pendingBytes: number
+  /** The same of all connections of its client; absent without a session. */
+  readonly clientPendingBytes?: number
   /** Its session has ended: what a hook has kept waiting is not published any more. */
   readonly isClosed: boolean
   /** Of its session. */
@@ -40,8 +42,11 @@ export interface Author extends Actor {
   matched?(stepCount: number): void
 }
 
-/** Bytes of publishes without a session that wait, by caller: a user, or an address of anonymous clients. */
-export type PendingByCaller = Map<string, number>
+/** Bytes of publishes that wait, by client, see {@link clientNameOf}. */
+export type PendingByClient = Map<string, number>
+
+/** A client may have as many bytes that wait as so many of its connections. */
+const CLIENT_CONNECTIONS = 2
 
 /**
  * Somebody without a session, for the time of one request.
@@ -50,7 +55,7 @@ export type PendingByCaller = Map<string, number>
 export function requestAuthor(
   actor: Actor,
   limits: AuthorLimits,
-  pending: PendingByCaller,
+  pending: PendingByClient,
   isGone: () => boolean = () => false,
 ): Author {
   const { door, userId, claims, identity, address, charge, meter } = actor
@@ -64,8 +69,7 @@ export function requestAuthor(
       return pending.get(name) ?? 0
     },
     set pendingBytes(byteCount) {
-      if (byteCount > 0) pending.set(name, byteCount)
-      else pending.delete(name)
+      countPending(pending, name, byteCount - this.pendingBytes)
     },
   }
 }
@@ -85,11 +89,24 @@ export function trustedLimits(options: Pick<AuthorLimits, 'maxWords' | 'maxPaylo
   }
 }
 
+export function countPending(pending: PendingByClient, client: string, moreBytes: number): void {
+  const byteCount = (pending.get(client) ?? 0) + moreBytes
+  if (byteCount > 0) pending.set(client, byteCount)
+  else pending.delete(client)
+}
+
 /** One that is larger than the bound passes while nothing waits: a batch, which its body bounds. */
-export function assertRoom({ connection, limits, pendingBytes }: Author, byteCount: number): void {
-  if (pendingBytes === 0 || pendingBytes + byteCount <= limits.maxPendingPublishBytes) return
-  const whose = connection === undefined ? 'caller' : 'connection'
+export function assertRoom(author: Author, byteCount: number): void {
+  const { connection, limits, pendingBytes } = author
+  const isFull = pendingBytes > 0 && pendingBytes + byteCount > limits.maxPendingPublishBytes
+  if (!isFull && hasClientRoom(author, byteCount)) return
+  const whose = connection === undefined ? 'caller' : isFull ? 'connection' : 'client'
   throw refusalOf('E_BROKER_UNAVAILABLE', { detail: `too many messages of this ${whose} wait for the broker` })
+}
+
+/** Whether so many bytes more of its client may wait. */
+export function hasClientRoom({ limits, clientPendingBytes: bytes = 0 }: Author, byteCount = 0): boolean {
+  return bytes === 0 || bytes + byteCount <= CLIENT_CONNECTIONS * limits.maxPendingPublishBytes
 }
 
 /** What a publish of the author passes; absent without a session. */

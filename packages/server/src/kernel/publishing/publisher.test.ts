@@ -10,7 +10,7 @@ import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
 import { ANONYMOUS } from '../identity/index.js'
 import type { Broker } from '../ports/broker.js'
 import { KeyRules } from '../ports/key-rules.js'
-import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
+import { type AuthorLimits, type PendingByClient, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
 import { PublishRates } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
@@ -28,7 +28,7 @@ const LIMITS: AuthorLimits = {
 
 async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts: Partial<PublisherContext> = {}) {
   await broker.start({ deliver: () => true, gap: () => undefined, refused: () => undefined, status: () => undefined })
-  const pending = new Map() satisfies PendingByCaller
+  const pending = new Map() satisfies PendingByClient
   const publisher = new Publisher({
     broker,
     // Nobody asks.

@@ -68,6 +68,17 @@ describe('WaitingRoom', () => {
     expect(waitingRoom.isNeeded).toBe(false)
   })
 
+  // Symptom: after one connection had no room for more messages, the limit of bytes held for nobody. Cause: what it could not
+  // keep counted as infinite bytes, and infinity less infinity is no number.
+  it('keeps its limit after messages for which there was no room', () => {
+    const { waitingRoom, refused, enter } = started({ maxBytes: 100 })
+    enter('full', { byteCount: 10 })(Number.POSITIVE_INFINITY)
+    enter('first', { byteCount: 60 })
+    enter('second', { byteCount: 60 })
+    expect(refused.map(([name]) => name)).toEqual(['full', 'second'])
+    expect(waitingRoom.messageCount).toBe(1)
+  })
+
   it('lets as many pass as there is room for, in the order of their coming', () => {
     const { room, waitingRoom, passed, enter } = started()
     for (const name of ['a', 'b', 'c']) enter(name)

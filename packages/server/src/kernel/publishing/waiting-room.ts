@@ -1,6 +1,6 @@
 import { LogPace } from '../base/log-pace.js'
 import type { BrokerRoom } from '../ports/broker.js'
-import type { Author, Behind } from './author.js'
+import { type Author, type Behind, hasClientRoom } from './author.js'
 
 /** A message that arrived so long ago is refused: its client knows better than we whether it is still worth anything. */
 const MAX_HELD_MS = 1_000
@@ -122,10 +122,13 @@ export class WaitingRoom {
     }
     return (byteCount) => {
       if (!this.#places.has(place)) return place.isRefused
+      // Infinite bytes could not be taken off again.
+      const bytes = Math.min(byteCount, this.#maxBytes + 1)
       place.behindCount++
-      place.behindBytes += byteCount
-      this.#count(1, byteCount)
-      if (this.#byteCount > this.#maxBytes) this.#refuse(place)
+      place.behindBytes += bytes
+      place.author.pendingBytes += bytes
+      this.#count(1, bytes)
+      if (this.#byteCount > this.#maxBytes || !hasClientRoom(place.author)) this.#refuse(place)
       return place.isRefused
     }
   }
@@ -195,6 +198,7 @@ export class WaitingRoom {
 
   #leave(place: Place): void {
     if (!this.#places.delete(place)) return
+    place.author.pendingBytes -= place.behindBytes
     this.#count(-place.messageCount - place.behindCount, -place.byteCount - place.behindBytes)
   }
 

@@ -10,7 +10,7 @@ import type { Broker } from '../ports/broker.js'
 import type { KeyRules } from '../ports/key-rules.js'
 import type { OverflowRules } from '../ports/overflow-rules.js'
 import type { Transport } from '../ports/transport.js'
-import type { Behind } from '../publishing/author.js'
+import type { Behind, PendingByClient } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
@@ -53,6 +53,7 @@ export interface SessionServices extends ListensContext {
   readonly publisher: Pick<Publisher, 'publish' | 'request'>
   /** Later messages of the session wait. @param decided Never rejects. */
   readonly hold: (session: Session, decided: Promise<void>, behind?: Behind) => void
+  readonly pendingByClient: PendingByClient
   readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
   /** Absent when nobody wants to know. */

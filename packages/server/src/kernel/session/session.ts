@@ -9,11 +9,11 @@ import {
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../base/deadlines.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
-import type { ConnectFacts, Door } from '../identity/actor.js'
+import { type ConnectFacts, clientNameOf, type Door, isProxied } from '../identity/actor.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/client-address.js'
 import type { Claims, Identity } from '../identity/index.js'
 import type { ConnectionId, FrameData } from '../ports/transport.js'
-import type { Author, Behind } from '../publishing/author.js'
+import { type Author, type Behind, countPending } from '../publishing/author.js'
 import type { RateGate, RateLimit } from '../publishing/rate-gate.js'
 import { Listens } from '../routing/listens.js'
 import type { SessionLimits } from './effective-limits.js'
@@ -48,7 +48,9 @@ export class Session implements Author {
   #malformedCount = 0
   /** Of the upgrade request, for the hook `connect`, until it was asked. */
   #facts: ConnectFacts | undefined
-  pendingBytes = 0
+  #pendingBytes = 0
+  /** Under which name its publishes count that wait; empty: under none. `undefined`: none has waited. */
+  #client: string | undefined
   requestCount = 0
   /** Of the queue groups that the connection is a member of. */
   groupCounts = NO_GROUPS
@@ -66,6 +68,26 @@ export class Session implements Author {
   /** The client's IP address as text; empty when it is not known. Cost: the text is put together anew. */
   get address(): string {
     return unpackAddress(this.#address)
+  }
+
+  get pendingBytes(): number {
+    return this.#pendingBytes
+  }
+
+  set pendingBytes(byteCount: number) {
+    const client = this.#pendingClient
+    if (client !== '') countPending(this.services.pendingByClient, client, byteCount - this.#pendingBytes)
+    this.#pendingBytes = byteCount
+  }
+
+  get clientPendingBytes(): number {
+    const { pendingByClient } = this.services
+    return pendingByClient.size === 0 ? 0 : (pendingByClient.get(this.#pendingClient) ?? 0)
+  }
+
+  get #pendingClient(): string {
+    this.#client ??= isProxied(this) ? '' : clientNameOf(this)
+    return this.#client
   }
 
   get state(): SessionState {

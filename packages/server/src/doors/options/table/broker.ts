@@ -45,7 +45,7 @@ export const BROKER_OPTIONS = {
     default: 64 * MIB,
     help: 'Bytes of messages that may wait for the broker; further ones are refused with `E_BROKER_UNAVAILABLE`.',
     detail:
-      'One connection may use an eighth of it (at least one message of the largest size), so a single client cannot block all others.',
+      'One connection may use an eighth of it (at least one message of the largest size), and a user, or an address of anonymous clients, a quarter.',
   }),
   'mesh.listen': text({
     placeholder: 'host:port',

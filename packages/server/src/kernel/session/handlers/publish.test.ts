@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../../test/fake-server.js'
+import { FakeVerifier } from '../../../../test/fake-verifier.js'
 import { memoryOptions } from '../../../../test/memory-options.js'
 import { SlowBroker } from '../../../../test/slow-broker.js'
 import { MemoryBroker } from '../../../adapters/brokers/memory/broker.js'
@@ -159,6 +161,37 @@ describe('publish', () => {
     broker.release()
     await fake.settled()
     expect(client.received('ok').map(({ id }) => id)).toEqual(['1', '2'])
+  })
+
+  // Symptom: while the broker was away, eight connections of one user took all that may wait, and nobody else could publish.
+  // Cause: each connection had a share, and a user none.
+  it('leaves room for others while a broker that is away keeps what one client sends by many connections', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const identity = (userId: string) => ({ userId, grants: [{ keys: ['#'], allow: ['publish' as const] }] })
+    const verifier = new FakeVerifier({ mallory: identity('mallory'), alice: identity('alice') })
+    const options = { brokerMaxPendingBytes: 800_000, maxPayloadBytes: 50_000 }
+    const fake = await FakeServer.start(options, { broker, verifier })
+    const connect = async (token: string) => {
+      const client = await fake.connect()
+      client.send({ verb: 'auth', id: 'a', token })
+      await fake.settled()
+      client.clear()
+      return client
+    }
+    const publish = async (client: FakeClient, id: string) => {
+      client.send({ verb: 'publish', id, key: 'k', echo: true, payload: JSON.stringify('x'.repeat(40_000)) })
+      await fake.settled()
+      return client.received('error').find((error) => error.id === id)?.code
+    }
+    const [first, second, third] = [await connect('mallory'), await connect('mallory'), await connect('mallory')]
+    expect([await publish(first, '1'), await publish(first, '2')]).toEqual([undefined, undefined])
+    expect([await publish(second, '3'), await publish(second, '4')]).toEqual([undefined, undefined])
+    expect(await publish(third, '5')).toBe('E_BROKER_UNAVAILABLE')
+    expect(await publish(await connect('alice'), '6')).toBeUndefined()
+    // What has gone takes no room.
+    for (let count = 0; count < 5; count++) broker.release()
+    await fake.settled()
+    expect(await publish(third, '7')).toBeUndefined()
   })
 
   describe('while the broker is too slow', () => {
