@@ -15,6 +15,8 @@ export interface RabbitmqLinkOptions {
   readonly cursor: LogCursor
   /** Patterns that are bound one by one; with more of them the node binds everything. */
   readonly maxPatterns: number
+  /** The node's, over all its links: larger messages are not sent. Infinite until a link was lost by one. */
+  readonly sizes: { maxBytes: number }
 }
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */

@@ -34,6 +34,7 @@ export class RabbitmqDriver implements LinkDriver {
   #address: RabbitmqAddress
   readonly #history: HistoryOptions
   readonly #cursor = new LogCursor()
+  readonly #sizes = { maxBytes: Number.POSITIVE_INFINITY }
   readonly #limits: RabbitmqLimits
   /** The host to try first: the one that worked last. */
   #first = 0
@@ -69,6 +70,7 @@ export class RabbitmqDriver implements LinkDriver {
           history: this.#history,
           cursor: this.#cursor,
           maxPatterns: this.#limits.maxPatterns,
+          sizes: this.#sizes,
         }
         const link = await RabbitmqLink.open(options, limit?.signal ?? signal)
         this.#first = index

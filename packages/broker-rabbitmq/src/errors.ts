@@ -16,6 +16,12 @@ export function replyCodeOf(error: unknown): number | undefined {
   return inWords === undefined ? undefined : Number(inWords)
 }
 
+/** What RabbitMQ takes at most, if it has ended a channel because of a larger message. */
+export function maxMessageBytesOf({ message }: Error): number | undefined {
+  const [, maxBytes] = /message size \d+ is larger than (?:configured )?max size (\d+)/.exec(message) ?? []
+  return maxBytes === undefined ? undefined : Number(maxBytes)
+}
+
 export function connectError(cause: unknown, host: string): WebMQError {
   if (cause instanceof WebMQError) return cause
   const text = cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)

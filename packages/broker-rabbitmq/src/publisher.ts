@@ -2,6 +2,7 @@ import { type ConfirmChannel, IllegalOperationError, type Options } from 'amqpli
 import { WebMQError } from 'webmq-client/protocol'
 import { type LinkMessage, Liveness } from 'webmq-server/brokers'
 import { type AmqpConnection, type RabbitmqLinkOptions, watchChannel } from './connection.js'
+import { maxMessageBytesOf } from './errors.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
 import {
   type AttributesForm,
@@ -32,7 +33,11 @@ export class Publisher {
   /** Declares the exchange, and begins. */
   static async open(connection: AmqpConnection, options: RabbitmqLinkOptions): Promise<Publisher> {
     const channel = await connection.model.createConfirmChannel()
-    watchChannel(channel, options.events.lost)
+    watchChannel(channel, (cause) => {
+      // What waits is sent again over the next link, which would end by the same message.
+      options.sizes.maxBytes = maxMessageBytesOf(cause) ?? Number.POSITIVE_INFINITY
+      options.events.lost(cause)
+    })
     // Durable, and never deleted by us: queues of other programs are bound to it.
     await channel.assertExchange(options.context.namespace, 'topic', { durable: true })
     const publisher = new Publisher(connection, channel, options)
@@ -67,6 +72,12 @@ export class Publisher {
   publish(message: LinkMessage): void {
     if (this.#isStopped) return
     const { sequence, key, payload } = message
+    const { maxBytes } = this.#options.sizes
+    if (payload.length > maxBytes) {
+      const detail = `${payload.length} bytes, and RabbitMQ takes ${maxBytes} (max_message_size)`
+      this.#refuse(sequence, new WebMQError('E_PAYLOAD_TOO_LARGE', { detail }))
+      return
+    }
     const content = Buffer.from(payload.buffer, payload.byteOffset, payload.length)
     // What is sent in a turn of the event loop goes out together. No gain with TLS.
     this.#connection.sockets.batch()

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { historyOf } from 'webmq-conformance'
-import { type SharedRabbitmq, sharedService } from 'webmq-services'
+import { type SharedRabbitmq, sharedService, startRabbitmq } from 'webmq-services'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
@@ -127,5 +127,25 @@ describe('rabbitmq that says no', () => {
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'])
     expect(results[2]).toMatchObject({ reason: { code: 'E_BROKER_UNAVAILABLE' } })
     expect(broker.stats()).toMatchObject({ acceptedCount: 3, rejectedCount: 2, pendingCount: 0, lostCount: 0 })
+  })
+
+  // Symptom: one message of a client took the link of its node again and again, and the client sent it again. Cause: RabbitMQ closes
+  // the channel of a message that is too large, and each next link was given the same one.
+  it('refuses what is larger than it takes for good, and loses the link once to learn that', {
+    timeout: 120_000,
+  }, async () => {
+    const small = await startRabbitmq({ config: 'max_message_size = 65536' })
+    onTestFinished(() => small.stop())
+    const options = nodeOptions(small.url, newNamespace(), historyOf('log.#=100'))
+    const { broker, received, events } = await startNode(options)
+    await broker.bind('#')
+    const publish = async (key: string, bytes: number) =>
+      await broker.publish({ key, payload: new Uint8Array(bytes), isBinary: true })
+    const tooLarge = { code: 'E_PAYLOAD_TOO_LARGE', retryable: false, message: expect.stringContaining('65536') }
+    for (const key of ['a', 'log.a', 'a']) await expect(publish(key, 65_537)).rejects.toMatchObject(tooLarge)
+    expect(broker.stats().lostCount).toBe(1)
+    for (const key of ['a', 'log.a']) await publish(key, 65_536)
+    await vi.waitFor(() => expect(received).toHaveLength(2))
+    expect(events).toEqual(['up', expect.stringContaining('down'), expect.stringContaining('gap'), 'up'])
   })
 })
