@@ -13,6 +13,8 @@ type Task = Extract<ServerMessage, { verb: 'task' }>
 /** A handler of messages, or of requests. */
 export type Handler = (payload: unknown, message: { readonly key: string }) => unknown
 
+type Report = (error: unknown) => void
+
 /** One membership of the client: the server counts it once, and its handlers take turns. */
 export class JoinedGroup {
   readonly group: string
@@ -46,25 +48,20 @@ export class JoinedGroup {
   /** Ends one member; with the last one, the server is told. */
   remove(member: LiveMembership): Promise<void> {
     const index = this.members.indexOf(member)
-    if (index < 0) return Promise.resolve()
-    this.members.splice(index, 1)
-    if (this.members.length > 0) return Promise.resolve()
+    if (index >= 0) this.members.splice(index, 1)
+    if (index < 0 || this.members[0]) return Promise.resolve()
     clearTimeout(this.#timer)
     this.isActive = false
     this.#leaving = member
     const left = () => {
       if (this.#leaving !== member) return
       this.#leaving = undefined
-      if (this.members.length === 0) this.#onEmpty()
+      if (!this.members[0]) this.#onEmpty()
     }
     const { sender, requests } = this.#core
     if (!sender.isLive) return Promise.resolve(left())
-    return new Promise((resolve) => {
-      requests.send(
-        (id) => encodeUnlisten(id, this.pattern) + this.#options,
-        () => resolve(left()),
-      )
-    })
+    const encode = (id: string) => encodeUnlisten(id, this.pattern) + this.#options
+    return new Promise((resolve) => requests.send(encode, () => resolve(left())))
   }
 
   up(): void {
@@ -73,7 +70,7 @@ export class JoinedGroup {
     requests.send(
       (id) => encodeListen({ id, pattern: this.pattern }) + this.#options,
       (answer) => {
-        if (this.members.length === 0) return
+        if (!this.members[0]) return
         if (!(answer instanceof WebMQError)) {
           this.isActive = true
           this.#attempt = 0
@@ -107,17 +104,12 @@ export class JoinedGroup {
     if (member === undefined) return
     const { key, request } = task
     const handle = () => member.handler(decodePayload(task.payload, this.#core.options.codec), { key })
-    const report = (error: unknown) => this.#core.report({ error, key, pattern: this.pattern })
+    const report: Report = (error) => this.#core.report({ error, key, pattern: this.pattern })
     if (request === undefined) callSafely(handle, report)
     else void this.#respond(request, handle, report, isHere)
   }
 
-  async #respond(
-    id: string,
-    handle: () => unknown,
-    report: (error: unknown) => void,
-    isHere: () => boolean,
-  ): Promise<void> {
+  async #respond(id: string, handle: () => unknown, report: Report, isHere: () => boolean): Promise<void> {
     const { sender, options } = this.#core
     let frame: ReturnType<typeof encodeReply>
     try {
