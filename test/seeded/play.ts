@@ -299,10 +299,11 @@ async function play(
   // The first time, modules are loaded meanwhile, which takes real time.
   for (const endMs = time.realMs() + 10_000; !isStopped && time.realMs() < endMs; ) await time.run(time.nowMs + 10)
   if (!isStopped) throw new Error('a node does not stop')
+  const byOtherRules = hasOtherRules ? judge(record, { ...rules, logged: loggedByOthers }) : undefined
   return {
     record,
     violations: [
-      ...judge(record, rules).filter((each) => !isExcused(each, record, { isLossy, hasOtherRules })),
+      ...judge(record, rules).filter((each) => !isExcused(each, record, { isLossy, byOtherRules })),
       ...(hasOtherRules ? missedInSilence(record) : []),
       ...failures,
     ],

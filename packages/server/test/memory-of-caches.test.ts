@@ -207,6 +207,7 @@ describe('what lives as long as its node is bounded, and counted whole:', () => 
       broker: { bind: () => Promise.resolve(), publish: () => ({ isDuplicate: false }) },
       maxPayloadBytes: 1_048_576,
       onMessage: ({ node }) => void read.push(node),
+      onEcho: () => undefined,
       onFormat: () => undefined,
       onError: () => undefined,
     })

@@ -25,7 +25,7 @@ export function slowPeerTests(create: TestedTransport): void {
     })
 
     it('are kept while they read and answer, though a ping waits behind more than they read in its time', {
-      timeout: 60_000,
+      timeout: 90_000,
     }, async () => {
       const harness = await Harness.start(create, {
         pingIntervalMs: 200,
@@ -51,7 +51,7 @@ export function slowPeerTests(create: TestedTransport): void {
       const payload = 'x'.repeat(64 * 1024)
       const count = 640
       for (let index = 0; index < count; index++) harness.transport.send(connection, payload, false)
-      await eventually(() => expect(client.texts.length).toBe(count), 30_000).finally(() => clearInterval(reading))
+      await eventually(() => expect(client.texts.length).toBe(count), 60_000).finally(() => clearInterval(reading))
       expect(harness.sink.closureOf(connection)).toBeUndefined()
     })
 

@@ -9,22 +9,12 @@ import { assertOptions, type OptionKinds } from '../../protocol/option-kinds.js'
 
 /** The options of a listen. */
 export const LISTEN = {
-  signal: 'object',
-  since: true,
-  last: true,
-  rewind: true,
+  ...{ signal: 'object', since: true, last: true, rewind: true, meta: 'boolean', recover: 'boolean' },
   overflow: ['disconnect', 'drop-oldest', 'latest', 'latest-told'] satisfies ListenOverflow[],
-  meta: 'boolean',
-  recover: 'boolean',
 } satisfies OptionKinds<ListenOptions>
 const PUBLISH = {
-  id: true,
-  ack: ['broker', 'none'],
-  echo: 'boolean',
-  ephemeral: 'boolean',
-  timeoutMs: 'number',
-  whenOffline: ['queue', 'reject', 'drop'],
-  signal: 'object',
+  ...{ id: true, ack: ['broker', 'none'], whenOffline: ['queue', 'reject', 'drop'], signal: 'object' },
+  ...{ echo: 'boolean', ephemeral: 'boolean', timeoutMs: 'number' },
 } satisfies OptionKinds<PublishOptions>
 
 /** Checks where to start, and the names of the options. */

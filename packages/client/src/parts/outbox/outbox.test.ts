@@ -106,6 +106,35 @@ describe('an outbox', () => {
     expect(published(server)).toEqual([['a', '1']])
   })
 
+  // Symptom: a message was reported as perhaps sent, and was not sent. Cause: it had been noted as sent when the connection was
+  // lost, just before it was.
+  it('sends what it was about to send when the connection was lost, however long ago', async () => {
+    const server = createTestServer()
+    const disk = new Disk()
+    let nowMs = 1_000
+    const { box, client, failed } = page(server, disk, {}, () => nowMs)
+    await client.connect()
+    const lost = new Promise<void>((resolve) => {
+      client.on('status', ({ state }) => state !== 'connected' && resolve())
+    })
+    const mark = disk.mark.bind(disk)
+    disk.mark = async (...marked) => {
+      disk.mark = mark
+      await mark(...marked)
+      server.isUp = false
+      server.drop()
+      await lost
+    }
+    const { confirmed } = await box.publish('a', 1)
+    await lost
+    await new Promise(setImmediate)
+    nowMs += 3_600_000
+    server.isUp = true
+    await confirmed
+    expect(published(server)).toEqual([['a', '1']])
+    expect(failed).not.toHaveBeenCalled()
+  })
+
   it('gives up a message that the codec of this page does not read, and goes on with the next', async () => {
     const server = createTestServer()
     const disk = new Disk()

@@ -81,7 +81,7 @@ export class LiveReader implements StreamReader {
   async text(): Promise<string> {
     const content = await this.#whole()
     if (typeof content === 'string') return content
-    throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${this.key} is a stream of bytes` })
+    throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${this.key} has bytes` })
   }
 
   async bytes(): Promise<Uint8Array> {

@@ -111,7 +111,7 @@ export class LiveWriter implements StreamWriter {
     const isBinary = piece instanceof Uint8Array
     if (this.#isEnding) return refused('E_STREAM_ENDED', this.key)
     if ((!isBinary && typeof piece !== 'string') || isBinary !== (this.#isBinary ?? isBinary)) {
-      return refused('E_PAYLOAD_INVALID', 'a stream has either text or bytes')
+      return refused('E_PAYLOAD_INVALID', 'either text or bytes')
     }
     if (this.#waitingBytes + piece.length > this.#writers.core.options.maxBytes) {
       return refused('E_QUEUE_FULL', `stream ${this.key}`)

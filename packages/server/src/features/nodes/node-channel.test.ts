@@ -20,6 +20,7 @@ function channels(maxPayloadBytes = 300) {
       },
       maxPayloadBytes,
       onMessage: ({ topic, fields, payload }: NodeMessage) => read.push({ topic, fields, text: payload.toString() }),
+      onEcho: () => undefined,
       onFormat: () => undefined,
       onError: (error) => {
         throw error
@@ -73,6 +74,7 @@ describe('a message between nodes', () => {
       },
       maxPayloadBytes: 300,
       onMessage: () => undefined,
+      onEcho: () => undefined,
       onFormat: () => undefined,
       onError: () => undefined,
     })

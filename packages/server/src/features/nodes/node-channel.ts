@@ -31,6 +31,8 @@ export interface NodeChannelContext extends Pick<NodesContext, 'node' | 'maxPayl
   readonly broker: Pick<Broker, 'bind' | 'publish'>
   /** Called with every message of another node. MUST NOT call the broker from within this call. */
   readonly onMessage: (message: NodeMessage) => void
+  /** A message of this node has come back. */
+  readonly onEcho: () => void
   readonly onFormat: (node: string, format: number) => void
   readonly onError: (error: unknown, text: string) => void
 }
@@ -108,11 +110,14 @@ export class NodeChannel {
 
   /** Takes a message on a reserved key; returns whether it is one of these. */
   receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): boolean {
-    const { node, onMessage } = this.#context
+    const { node, onMessage, onEcho } = this.#context
     if (!key.startsWith(TOPIC_KEY) && key !== NODE_KEY + node) return false
     if (this.#isClosed) return true
     const part = decodePart(payload)
-    if (part?.node === node) return true
+    if (part?.node === node) {
+      onEcho()
+      return true
+    }
     const content = part === undefined ? undefined : this.#complete(part)
     if (content === 'incomplete') return true
     const message = part === undefined || content === undefined ? undefined : decodeContent(part.node, content)

@@ -6,6 +6,7 @@ import { deferred } from '../../kernel/base/deferred.js'
 import { logPaced } from '../../kernel/base/log-bug.js'
 import type { BrokerStatus } from '../../kernel/ports/broker.js'
 import { Attention } from './attention.js'
+import { Hearing } from './hearing.js'
 import { LeaseSender } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
 import { Meeting } from './meeting.js'
@@ -50,10 +51,7 @@ export class Nodes {
   readonly #meeting: Meeting
   readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
-  #isUp = false
-  #wasUp = false
-  /** When the link with the others was there again; -Infinity: it was never lost. */
-  #againMs = Number.NEGATIVE_INFINITY
+  readonly #hearing: Hearing
   #hasBroker = false
   #isJoining = false
   /** Clients may be served: other nodes know this one, or cannot be reached. */
@@ -72,6 +70,7 @@ export class Nodes {
     const { deadlines } = this
     const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
     this.#peers = new Peers({ node, ttlMs, deadlines, isCutOff: () => this.isCutOff, gone })
+    this.#hearing = new Hearing({ now: this.awakeMs, intervalMs: this.#peers.leaseIntervalMs })
     this.#meeting = new Meeting({
       until: (condition, timeoutMs) => this.until(condition, timeoutMs),
       look: () => this.#conditions.look(),
@@ -86,6 +85,10 @@ export class Nodes {
       broker,
       maxPayloadBytes,
       onMessage: (message) => this.#handle(message),
+      onEcho: () => {
+        // The broker stood still: what it brings now may be old.
+        if (this.#hearing.echo()) this.#peers.renewAll()
+      },
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
@@ -108,17 +111,16 @@ export class Nodes {
 
   /** Whether messages to other nodes pass at present. */
   get isUp(): boolean {
-    return this.#isUp && this.#state === 'open'
+    return this.#hearing.isUp && this.#state === 'open'
   }
 
   /** For how long messages of other nodes arrive: 0 while this one is cut off, Infinity if it never was. */
   get hearingMs(): number {
-    if (!this.hasOthers) return Number.POSITIVE_INFINITY
-    return this.#isUp ? this.awakeMs() - this.#againMs : 0
+    return this.hasOthers ? this.#hearing.sinceMs : Number.POSITIVE_INFINITY
   }
 
   get isCutOff(): boolean {
-    return this.#state === 'open' && !this.#isUp
+    return this.#state === 'open' && !this.#hearing.isHearing
   }
 
   /** Whether the other nodes have had time to answer. */
@@ -213,10 +215,7 @@ export class Nodes {
   /** The broker's status changed. Other nodes are silent while the broker is away; what they share stays meanwhile. */
   status(status: BrokerStatus): void {
     const isUp = status === 'up'
-    if (isUp === this.#isUp) return
-    if (isUp && this.#wasUp) this.#againMs = this.awakeMs()
-    this.#isUp = isUp
-    this.#wasUp ||= isUp
+    if (!this.#hearing.status(isUp)) return
     this.#meeting.interrupted()
     if (this.#state !== 'open') return
     this.#peers.renewAll()
@@ -270,7 +269,7 @@ export class Nodes {
   stop(): void {
     if (this.#state === 'open') {
       for (const table of this.#tables.values()) table.stop()
-      if (this.#isUp) this.channel.send(TOPIC, 'bye', '{}').catch((error: unknown) => this.report(error, TOPIC))
+      if (this.#hearing.isUp) this.channel.send(TOPIC, 'bye', '{}').catch((error: unknown) => this.report(error, TOPIC))
     }
     this.#state = 'stopped'
     this.deadlines.stop()
@@ -289,6 +288,7 @@ export class Nodes {
     if (this.#state !== 'idle') return
     this.#state = 'open'
     this.attention.start()
+    this.#hearing.begin()
     this.lease(true)
     this.#renew()
     void this.#meeting.begin()

@@ -82,7 +82,10 @@ export class Peers {
     peer.expiry = undefined
     if (this.#context.isCutOff()) return
     const { deadlines } = this.#context
-    peer.expiry = deadlines.set(deadlines.now() + Math.min(validMs, MAX_VALID_MS), () => this.remove(name, false))
+    peer.expiry = deadlines.set(deadlines.now() + Math.min(validMs, MAX_VALID_MS), () => {
+      peer.expiry = undefined
+      if (!this.#context.isCutOff()) this.remove(name, false)
+    })
   }
 
   heardTerm(name: string, term: number): void {

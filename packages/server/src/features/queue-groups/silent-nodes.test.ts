@@ -182,6 +182,31 @@ describe('messages for members whose node does not answer', () => {
   })
 })
 
+// Symptom: a Redis that stood still for 9 s cost 40 of 100 messages whose publish was answered `ok`. Cause: each node took all
+// others for gone, because it heard nothing, though what was said by itself did not come back either.
+describe('messages that are published while the broker stands still', () => {
+  it('reach the members of other nodes when it goes on', async () => {
+    // A lease is valid for 1,000 ms, and is renewed every 400.
+    const placed = await startNodes(2, { ttlMs: 1_200 })
+    const [{ node: a }, { node: b }] = placed as [Placed, Placed]
+    const taken: Taken[] = []
+    await a.record(JOBS, taken)
+    for (const { broker } of placed) broker.freeze()
+    const published: Promise<void>[] = []
+    for (let count = 0; count < 15; count++) {
+      published.push(b.publish('jobs.x', `${count}`))
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    expect(b.nodes.peers()).toEqual([a.name])
+    for (const { broker } of placed) broker.thaw()
+    await Promise.all(published)
+    expect(taken.map(({ text }) => Number(text)).sort((one, other) => one - other)).toEqual([...Array(15).keys()])
+    // One that is gone is found as before.
+    await a.crash()
+    await expect.poll(() => b.nodes.peers(), { timeout: 5_000 }).toEqual([])
+  })
+})
+
 describe('a node that stood still', () => {
   it('takes nothing that was given to others meanwhile', async () => {
     let stoodStillMs = 0

@@ -254,7 +254,8 @@ export interface Broker {
   /** Ends interest in a pattern that is bound; exactly once per bind. Messages under way may still be delivered. */
   unbind(pattern: string): void | Promise<void>
   /**
-   * Resolves once the broker has accepted the message, not once anyone has received it.
+   * Resolves once the broker has accepted the message, not once anyone has received it. Every bound node gets it, this one as
+   * the others do: so it knows that it hears them.
    * @throws {WebMQError} `E_STATE_LIMIT`: too many keys are retained. `E_BROKER_UNAVAILABLE`, and `E_TIMEOUT` of a broker
    *   that takes other messages (both retryable): it may or may not have been accepted. Its message may reach clients unless it has a `cause`; what names hosts or users belongs in the cause.
    */
