@@ -103,23 +103,22 @@ impl Shared {
         self.admitted.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many,
-    /// those on their way to Node included.
+    /// As [`place`](Self::place). `None`: there are too many sockets, those on their way to Node included.
     pub(crate) fn assign(&self, own: ShardId) -> Option<ShardId> {
-        let mut total = self.http_sockets.len();
-        let mut best = (usize::MAX, own);
-        for (index, port) in self.shards.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed()) {
-            let load = port.mailbox.load.load(Ordering::Acquire);
-            let shard = ShardId(index as u8);
-            total += load;
-            if load < best.0 || (load == best.0 && shard == own) {
-                best = (load, shard);
-            }
-        }
-        if total >= self.options.max_connections + self.max_newcomers {
-            return None;
-        }
-        self.shards[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);
-        Some(best.1)
+        let loads = self.open_shards().map(|(_, load)| load);
+        let total = self.http_sockets.len() + loads.sum::<usize>();
+        (total < self.options.max_connections + self.max_newcomers).then(|| self.place(own))
+    }
+
+    /// The shard with the fewest sockets, `own` among equals; counts one more there.
+    pub(crate) fn place(&self, own: ShardId) -> ShardId {
+        let (best, _) = self.open_shards().min_by_key(|&(id, load)| (load, id != own)).unwrap_or((own, 0));
+        self.shards[best.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);
+        best
+    }
+
+    fn open_shards(&self) -> impl Iterator<Item = (ShardId, usize)> {
+        let open = self.shards.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed());
+        open.map(|(index, port)| (ShardId(index as u8), port.mailbox.load.load(Ordering::Acquire)))
     }
 }

@@ -9,6 +9,7 @@ use webmq_websocket::Opcode;
 use super::client::{Client, Received};
 use super::rig::{Rig, Told};
 use crate::Options;
+use crate::shared::MAX_NEWCOMERS;
 
 #[test]
 fn messages_go_both_ways() {
@@ -212,6 +213,28 @@ fn a_connection_of_somebody_else_is_taken_over() {
         packer.send(id, b"taken over");
     });
     assert_eq!(client.message(), b"taken over");
+}
+
+#[test]
+fn a_connection_of_somebody_else_is_told_when_there_is_no_room() {
+    let mut rig = Rig::start(Options { max_connections: 1, ..Options::default() });
+    let (_open, _) = rig.connect();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    // Refused ones stay for a while, as their peers do not close.
+    let mut clients: Vec<Client> = (0..MAX_NEWCOMERS + 10)
+        .map(|_| {
+            let client = Client::begin(address);
+            let (socket, _) = listener.accept().expect("a connection");
+            rig.engine.attach(socket.as_fd(), Client::HANDSHAKE.as_bytes().to_vec()).expect("taken over");
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        let mut answer = [0; 12];
+        client.socket.read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 503");
+    }
 }
 
 #[test]
