@@ -15,7 +15,7 @@ const BROKERS: readonly SeededBrokerName[] = ['redis', 'nats', 'rabbitmq']
 const THEMES = Object.keys(SEEDED_THEMES).filter((theme) => theme !== 'anything') as SeededThemeName[]
 /**
  * Have shown: a node waits for half a minute for a link that is lost while it is opened; what a lost link has sent is not sent
- * again when the next one begins while the broker takes no messages. Of other rules: second copies that come late, which are not promised otherwise.
+ * again when the next one begins while the broker takes no messages. Those of other rules show second copies that come late.
  */
 const PINNED_SEEDS: Readonly<Record<string, readonly number[]>> = {
   'redis, unlogged': [1_030_150],
