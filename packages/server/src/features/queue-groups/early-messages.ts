@@ -1,6 +1,7 @@
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import type { Deadlines } from '../../kernel/base/deadlines.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
+import { NumberedQueue } from '../../kernel/base/numbered-queue.js'
 import type { HandOverMessage } from './group-message.js'
 import type { KnownGroups, QueueGroup } from './known-groups.js'
 
@@ -11,8 +12,8 @@ const OVERHEAD_BYTES = 512
 
 interface Early {
   readonly message: HandOverMessage
-  /** Ids of the queue groups that were known. */
-  readonly given: Set<string>
+  /** Ids of the queue groups that were known; `undefined`: none was. */
+  given: Set<string> | undefined
 }
 
 interface EarlyMessagesContext {
@@ -32,8 +33,7 @@ interface EarlyMessagesContext {
  */
 export class EarlyMessages {
   readonly #context: EarlyMessagesContext
-  /** In the order of their coming. */
-  readonly #kept = new Set<Early>()
+  #kept = new NumberedQueue<Early>()
   byteCount = 0
 
   constructor(context: EarlyMessagesContext) {
@@ -43,15 +43,14 @@ export class EarlyMessages {
   add(message: HandOverMessage, known: readonly QueueGroup[]): void {
     const { isNew, ttlMs, deadlines } = this.#context
     if (!isNew()) return
-    if (this.#kept.size === 0) deadlines.set(deadlines.now() + ttlMs, () => this.clear())
+    if (this.#kept.span === 0) deadlines.set(deadlines.now() + ttlMs, () => this.clear())
     const { key, payload, isBinary, messageId } = message
     const own = { key, payload: copyBytes(payload), isBinary, messageId }
-    this.#kept.add({ message: own, given: new Set(known.map(({ id }) => id)) })
+    this.#kept.push({ message: own, given: known.length === 0 ? undefined : new Set(known.map(({ id }) => id)) })
     this.byteCount += payload.length + OVERHEAD_BYTES
-    for (const oldest of this.#kept) {
-      if (this.byteCount <= MAX_BYTES) break
-      this.#kept.delete(oldest)
-      this.byteCount -= oldest.message.payload.length + OVERHEAD_BYTES
+    while (this.byteCount > MAX_BYTES) {
+      const oldest = this.#kept.take(this.#kept.firstNumber)
+      this.byteCount -= (oldest?.message.payload.length ?? 0) + OVERHEAD_BYTES
     }
   }
 
@@ -59,10 +58,12 @@ export class EarlyMessages {
   giveTo(node: string): void {
     // Later: the sink of a broker must not call it.
     setImmediate(() => {
-      for (const { message, given } of this.#kept) {
+      for (const early of this.#kept.all()) {
+        const { message } = early
         for (const group of this.#context.known.match('listen', message.key)) {
-          if (!group.remote.has(node) || given.has(group.id)) continue
-          given.add(group.id)
+          if (!group.remote.has(node) || early.given?.has(group.id) === true) continue
+          early.given ??= new Set()
+          early.given.add(group.id)
           this.#give(group, message).catch((error: unknown) =>
             this.#context.report(error, 'a message for a node that was silent could not be handed over'),
           )
@@ -72,7 +73,7 @@ export class EarlyMessages {
   }
 
   clear(): void {
-    this.#kept.clear()
+    this.#kept = new NumberedQueue()
     this.byteCount = 0
   }
 
