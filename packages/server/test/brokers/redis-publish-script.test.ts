@@ -1,9 +1,10 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import path from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { type Service, startRedis } from 'webmq-services'
+import { obtainService, type Service, startRedis } from 'webmq-services'
 import { blocksFor } from '../../../../test/docs/examples.js'
 import { formatPosition, parsePosition } from '../../src/kernel/ports/position.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
@@ -42,14 +43,22 @@ async function read({ broker }: LoggingNode, since: string) {
 
 const NONE = { epoch: 'none', offset: 0, fingerprint: 0 }
 
+/** With `redis-cli` beside the server, which need not be on PATH. */
+async function redisTools(): Promise<NodeJS.ProcessEnv> {
+  const { place = '' } = await obtainService('redis')
+  return { ...process.env, PATH: [path.dirname(place), process.env.PATH].join(path.delimiter) }
+}
+
 describe('another program at the log of a redis', () => {
-  it('publishes with the command of the documentation, in one order with nodes', async () => {
+  it('publishes with the command of the documentation, in one order with nodes', async (test) => {
+    const env = await redisTools()
+    test.skip(spawnSync('redis-cli', ['--version'], { env }).error !== undefined, 'redis-cli is not installed')
     const command = exampleOf('packages/broker-redis/README.md', 'publish-script').code
     const node = await startLogging('webmq')
     await node.broker.bind('chat.42')
     const { position = NONE } = await node.broker.publish(text('chat.42', 'of a node'))
     const port = new URL(service.url).port
-    const { stdout } = await run('sh', ['-c', command.replaceAll('redis-cli', `redis-cli -p ${port}`)])
+    const { stdout } = await run('sh', ['-c', command.replaceAll('redis-cli', `redis-cli -p ${port}`)], { env })
     await vi.waitFor(() => expect(node.sink.messages).toHaveLength(2))
     const told = node.sink.messages[1]
     expect(told).toMatchObject({ key: 'chat.42', text: '{"text":"hi"}', isBinary: false })
