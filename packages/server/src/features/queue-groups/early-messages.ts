@@ -1,17 +1,17 @@
 import { copyBytes } from '../../kernel/base/copy-bytes.js'
 import type { Deadlines } from '../../kernel/base/deadlines.js'
 import type { MaybePromise } from '../../kernel/base/maybe-promise.js'
-import { NumberedQueue } from '../../kernel/base/numbered-queue.js'
 import type { HandOverMessage } from './group-message.js'
 import type { KnownGroups, QueueGroup } from './known-groups.js'
 
-/** Beyond it, the oldest are forgotten. */
+/** What comes when they are full is not kept: a flood pays for so much and no more. */
 const MAX_BYTES = 16 * 1_048_576
 /** Memory of a message beside its payload. An estimate. */
 const OVERHEAD_BYTES = 512
+/** Memory of a queue group that has got it. An estimate. */
+const GIVEN_BYTES = 64
 
-interface Early {
-  readonly message: HandOverMessage
+interface Early extends HandOverMessage {
   /** Ids of the queue groups that were known; `undefined`: none was. */
   given: Set<string> | undefined
 }
@@ -33,7 +33,7 @@ interface EarlyMessagesContext {
  */
 export class EarlyMessages {
   readonly #context: EarlyMessagesContext
-  #kept = new NumberedQueue<Early>()
+  #kept: Early[] = []
   byteCount = 0
 
   constructor(context: EarlyMessagesContext) {
@@ -42,29 +42,26 @@ export class EarlyMessages {
 
   add(message: HandOverMessage, known: readonly QueueGroup[]): void {
     const { isNew, ttlMs, deadlines } = this.#context
-    if (!isNew()) return
-    if (this.#kept.span === 0) deadlines.set(deadlines.now() + ttlMs, () => this.clear())
+    const ownBytes = message.payload.length + OVERHEAD_BYTES + known.length * GIVEN_BYTES
+    const byteCount = this.byteCount + ownBytes
+    if (byteCount > MAX_BYTES || !isNew()) return
+    if (this.#kept.length === 0) deadlines.set(deadlines.now() + ttlMs, () => this.clear())
     const { key, payload, isBinary, messageId } = message
-    const own = { key, payload: copyBytes(payload), isBinary, messageId }
-    this.#kept.push({ message: own, given: known.length === 0 ? undefined : new Set(known.map(({ id }) => id)) })
-    this.byteCount += payload.length + OVERHEAD_BYTES
-    while (this.byteCount > MAX_BYTES) {
-      const oldest = this.#kept.take(this.#kept.firstNumber)
-      this.byteCount -= (oldest?.message.payload.length ?? 0) + OVERHEAD_BYTES
-    }
+    const given = known.length === 0 ? undefined : new Set(known.map(({ id }) => id))
+    this.#kept.push({ key, payload: copyBytes(payload), isBinary, messageId, given })
+    this.byteCount = byteCount
   }
 
   /** All queue groups of another node are known: those that were not get what they have missed. */
   giveTo(node: string): void {
     // Later: the sink of a broker must not call it.
     setImmediate(() => {
-      for (const early of this.#kept.all()) {
-        const { message } = early
-        for (const group of this.#context.known.match('listen', message.key)) {
+      for (const early of this.#kept) {
+        for (const group of this.#context.known.match('listen', early.key)) {
           if (!group.remote.has(node) || early.given?.has(group.id) === true) continue
           early.given ??= new Set()
           early.given.add(group.id)
-          this.#give(group, message).catch((error: unknown) =>
+          this.#give(group, early).catch((error: unknown) =>
             this.#context.report(error, 'a message for a node that was silent could not be handed over'),
           )
         }
@@ -73,7 +70,7 @@ export class EarlyMessages {
   }
 
   clear(): void {
-    this.#kept = new NumberedQueue()
+    this.#kept = []
     this.byteCount = 0
   }
 
