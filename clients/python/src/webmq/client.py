@@ -402,7 +402,7 @@ class Client:
         pattern, key = message.body.get("pattern"), message.body.get("key")
         presence = self._presences.get(key) if isinstance(key, str) else None
         if presence is not None:
-            presence.failed(error_of(message.fields[1], message.body))
+            presence.revoked()
         for listener in [*self._listeners]:
             if listener.pattern == pattern:
                 listener.failed(error_of(message.fields[1], message.body))

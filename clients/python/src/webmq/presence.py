@@ -222,8 +222,14 @@ class Presence:
             self._is_synced = False
             self._later(RETRY_S, self._ask_again)
 
+    def revoked(self) -> None:
+        """The server has ended the entry, the watches or both: the answers tell which."""
+        self.lost()
+        self.id = None
+        self.opened()
+
     def failed(self, error: WebMQError | None) -> None:
-        """The server ends it, or it ends with the client."""
+        """It ends with the client."""
         self.lost()
         self._is_present, self.id, self.error = False, None, error
         watches, self._watches = self._watches, []

@@ -95,17 +95,18 @@ const startWebMQ: StartServer = async (options, secret) => {
 }
 
 /**
- * The token that a case names: `ada` has all grants, `ada:short` for four seconds, `ada:chat.#` those of a pattern, `bad` is
- * signed with another secret. For `throw`, the adapter's function fails.
+ * The token that a case names: `ada` may listen and publish everywhere, `ada:short` for four seconds, `ada:chat.#` at the keys
+ * of a pattern, and `ada:#:presence` may do something else. `bad` is signed with another secret. For `throw`, the adapter's
+ * function fails.
  */
 export function tokenNamed(name: string): string {
   if (name === 'throw') return name
-  const [user = '', detail = '#'] = name.split(':')
+  const [user = '', detail = '#', actions = 'listen+publish'] = name.split(':')
   const nowS = Date.now() / 1_000
   const claims = {
     sub: user,
     exp: nowS + (detail === 'short' ? SHORT_S : LONG_S),
-    webmq: { grants: [{ keys: [detail === 'short' ? '#' : detail], allow: ['listen', 'publish'] }] },
+    webmq: { grants: [{ keys: [detail === 'short' ? '#' : detail], allow: actions.split('+') }] },
   }
   const signed = `${base64url({ alg: 'HS256', typ: 'JWT' })}.${base64url(claims)}`
   const secret = user === 'bad' ? `${SECRET}, another one` : SECRET

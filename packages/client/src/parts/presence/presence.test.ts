@@ -299,6 +299,24 @@ describe('presence that is refused', () => {
     expect(later).toEqual(['error E_FORBIDDEN'])
   })
 
+  // Symptom: others saw the member, which took itself for absent and was gone after its next reconnect.
+  it('keeps its own entry when only the watch is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    const room = presence('room', { client })
+    await room.enter('me')
+    // Its token may enter, and not listen.
+    server.refuse('presence', 'E_FORBIDDEN')
+    const refused = new Promise((resolve) => room.on('error', resolve))
+    expect(await refused).toMatchObject({ code: 'E_FORBIDDEN' })
+    server.drop()
+    server.presence.lapse()
+    await reconnect()
+    expect(server.presence.members('room')).toEqual([{ id: room.id, data: 'me' }])
+    await room.leave()
+    expect(server.presence.members('room')).toEqual([])
+  })
+
   // Symptom: a handle that came after the end heard nothing. Cause: the client asked only for the first handle of a key.
   it('is asked for again by a new handle', async () => {
     const { client, server } = createTestClient()

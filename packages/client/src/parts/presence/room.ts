@@ -142,11 +142,11 @@ export class Room {
     this.#become(members)
   }
 
-  /** The server has ended presence at this key. */
-  revoked(error: WebMQError): void {
+  /** The server has ended the entry, the watch or both: the answers tell which. */
+  revoked(): void {
     this.#isSynced = false
     this.id = undefined
-    this.#refused(error)
+    this.up()
   }
 
   close(error: WebMQError): void {
@@ -215,13 +215,12 @@ export class Room {
     else if (error.retryable) {
       this.#tellError(error)
       this.#retry()
-    } else this.#refused(error)
+    } else this.#watchRefused(error)
   }
 
-  #refused(error: WebMQError): void {
+  /** Its own entry has an answer of its own. */
+  #watchRefused(error: WebMQError): void {
     this.#isWatched = false
-    this.#sayings.clear()
-    this.#settleEntering(error)
     for (const { reject } of [...this.#asking]) reject(error)
     this.#tellError(error)
   }

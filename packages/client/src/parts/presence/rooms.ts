@@ -44,8 +44,8 @@ export class Rooms implements ClientPart {
     }
   }
 
-  revoked(key: string, error: WebMQError): void {
-    this.#byKey.get(key)?.revoked(error)
+  revoked(key: string): void {
+    this.#byKey.get(key)?.revoked()
   }
 
   /** Reports an error of an app's handler. */
