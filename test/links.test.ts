@@ -55,6 +55,12 @@ describe('links', () => {
     }
   })
 
+  // Symptom: the site did not build, which is seen only when it is. Cause: to it a line that begins so is an element.
+  it('have no code that is broken before a <', () => {
+    for (const { file } of sitePages())
+      expect([file, /^<[^>\n]*>[^<\n]*`/m.exec(readText(file))?.[0]]).toEqual([file, undefined])
+  })
+
   it.each([
     ['client.md', 'docs/adr/client.md: no such file'],
     ['../client.md#nowhere', 'docs/client.md#nowhere: no such heading'],

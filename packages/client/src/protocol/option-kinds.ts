@@ -14,14 +14,22 @@ export type OptionKinds<O> = { readonly [N in keyof Required<O>]: Kind }
  * @throws {WebMQError} `E_OPTION_INVALID`, with the name that may be meant.
  */
 export function assertOptions(place: string, options: object, kinds: OptionKinds<Record<string, unknown>>): void {
-  const refuse = (detail: string) => new WebMQError('E_OPTION_INVALID', { detail: place + detail })
-  if (typeof options !== 'object' || options === null) throw refuse('its options are no object')
-  for (const [name, value] of Object.entries(options)) {
-    const kind = Object.hasOwn(kinds, name) && kinds[name]
-    if (!kind) throw refuse(`${name}: unknown option${didYouMean(name, Object.keys(kinds))}`)
-    if (kind === true || value == null) continue
-    if (typeof kind === 'object' && !kind.includes(value))
-      throw refuse(`${name} ${String(value)}: one of ${kind.join(', ')}`)
-    if (typeof kind === 'string' && typeof value !== kind) throw refuse(`${name}: it is not ${withArticle(kind)}`)
+  if (typeof options !== 'object' || options === null) throw refusal(`${place}its options are no object`)
+  // For each message of a batch: it makes no list of the names.
+  for (const name in options) {
+    const kind = kinds[name]
+    if (kind === true) continue
+    if (!Object.hasOwn(kinds, name) || kind === undefined)
+      throw refusal(`${place}${name}: unknown option${didYouMean(name, Object.keys(kinds))}`)
+    const value: unknown = options[name as keyof typeof options]
+    if (value == null) continue
+    if (typeof kind === 'object' && !kind.includes(value as string))
+      throw refusal(`${place}${name} ${String(value)}: one of ${kind.join(', ')}`)
+    if (typeof kind === 'string' && typeof value !== kind)
+      throw refusal(`${place}${name}: it is not ${withArticle(kind)}`)
   }
+}
+
+function refusal(detail: string): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', { detail })
 }

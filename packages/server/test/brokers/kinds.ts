@@ -3,10 +3,10 @@ import { createNatsBroker } from 'webmq-broker-nats'
 import { createRabbitmqBroker } from 'webmq-broker-rabbitmq'
 import { createRedisBroker } from 'webmq-broker-redis'
 import {
-  freePort,
   type Service,
   type ServiceOptions,
   startNats,
+  startNatsCluster,
   startRabbitmq,
   startRedis,
   startRedisCluster,
@@ -61,10 +61,6 @@ export function natsUrlOf(servers: readonly Service[]): string {
 }
 
 /** A NATS cluster of three. */
-export async function startNatsServers(options?: ServiceOptions): Promise<Service[]> {
-  const ports = await Promise.all([freePort(), freePort(), freePort()])
-  const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join()
-  const configOf = (port: number) =>
-    `server_name: s${port}\ncluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }`
-  return await Promise.all(ports.map((port) => startNats({ ...options, hasJetStream: true, config: configOf(port) })))
+export async function startNatsServers(options?: ServiceOptions): Promise<readonly Service[]> {
+  return (await startNatsCluster(options)).nodes
 }
