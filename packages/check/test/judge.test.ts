@@ -511,6 +511,18 @@ describe('a resumed listen', () => {
     expect(broken(history)).toEqual([])
   })
 
+  // Symptom: seed 3093 of the model. The log began anew, was told, and lost its end while it was empty.
+  it('that is told nothing of a loss when nobody knew more than at its last gap', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
+    history.record.faults.push(fault(history.step(), 'broker-data'))
+    history.step(150)
+    listener.gap('epoch-changed')
+    history.record.faults.push(fault(history.step(), 'broker-data'))
+    history.step(150)
+    expect(broken(history)).toEqual([])
+  })
+
   it('that is recovered from another epoch', () => {
     const { history } = resumed({ position: 'f:1.AAAAB', isRecovered: true })
     history.record.faults.push(fault(0, 'broker-data'))

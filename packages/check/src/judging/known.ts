@@ -117,6 +117,12 @@ export class Knowledge {
     return next !== undefined && !wasKnown
   }
 
+  /** When somebody learnt of a place in any log last, before a time. */
+  lastKnownMs(beforeMs: number): number | undefined {
+    const times = [...this.logs.values()].flat().map(({ knownAtMs }) => knownAtMs)
+    return times.filter((atMs) => atMs < beforeMs).sort((one, other) => other - one)[0]
+  }
+
   /** Messages that the log of an epoch has got after an offset, at most. */
   countAfter(epoch: string, offset: number, untilMs: number): number {
     const entries = this.logs.get(epoch) ?? []

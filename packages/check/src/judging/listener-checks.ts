@@ -24,7 +24,9 @@ export class ListenerChecks {
       if (!touches.includes('broker-data') || begunAtMs >= fromMs) continue
       if (this.quietMs(untilMs, record.endedAtMs) <= rules.deliverWithinMs) continue
       if (this.#knowledge.hasGoneOn(frontier?.epoch, fromMs, untilMs)) continue
-      const isTold = gaps.some(({ atMs }) => atMs >= fromMs)
+      // A gap since then is for all that anybody knew of.
+      const knownAtMs = this.#knowledge.lastKnownMs(fromMs) ?? fromMs
+      const isTold = gaps.some(({ atMs }) => atMs >= knownAtMs)
       if (!isTold) this.#violate('gap-untold', record.endedAtMs, `${pattern}: ${name}`)
     }
   }
