@@ -112,15 +112,13 @@ export class Knowledge {
     const entries = this.logs.get(epoch ?? '') ?? []
     const last = entries.findLast(({ knownAtMs }) => knownAtMs < fromMs)
     const next = entries.find(({ knownAtMs }) => knownAtMs > untilMs)
-    if (last !== undefined) return next !== undefined && next.offset > last.offset
-    const wasKnown = [...this.logs.values()].some((log) => log.some(({ knownAtMs }) => knownAtMs < fromMs))
-    return next !== undefined && !wasKnown
+    return last !== undefined && next !== undefined && next.offset > last.offset
   }
 
-  /** When somebody learnt of a place in any log last, before a time. */
-  lastKnownMs(beforeMs: number): number | undefined {
-    const times = [...this.logs.values()].flat().map(({ knownAtMs }) => knownAtMs)
-    return times.filter((atMs) => atMs < beforeMs).sort((one, other) => other - one)[0]
+  /** Whether anybody learnt of a place in any log meanwhile. */
+  hasLearnt(fromMs: number, untilMs: number): boolean {
+    const isMeanwhile = (atMs: number) => atMs >= fromMs && atMs < untilMs
+    return [...this.logs.values()].some((log) => log.some(({ knownAtMs }) => isMeanwhile(knownAtMs)))
   }
 
   /** Messages that the log of an epoch has got after an offset, at most. */

@@ -24,9 +24,9 @@ export class ListenerChecks {
       if (!touches.includes('broker-data') || begunAtMs >= fromMs) continue
       if (this.quietMs(untilMs, record.endedAtMs) <= rules.deliverWithinMs) continue
       if (this.#knowledge.hasGoneOn(frontier?.epoch, fromMs, untilMs)) continue
-      // A gap since then is for all that anybody knew of.
-      const knownAtMs = this.#knowledge.lastKnownMs(fromMs) ?? fromMs
-      const isTold = gaps.some(({ atMs }) => atMs >= knownAtMs)
+      const toldAtMs = gaps.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY
+      // What nobody has learnt of since is not lost to anybody.
+      const isTold = toldAtMs >= fromMs || !this.#knowledge.hasLearnt(toldAtMs, fromMs)
       if (!isTold) this.#violate('gap-untold', record.endedAtMs, `${pattern}: ${name}`)
     }
   }
