@@ -38,6 +38,9 @@ const ONLY_ALL = [
   'test/states/prometheus.test.ts',
 ]
 
+/** As long as all others together: not with a change either. */
+const TOO_LONG = ['test/seeded/mutants.test.ts']
+
 const brokers = (...names) => names.map((name) => `packages/server/test/brokers/${name}.test.ts`)
 const server = (...names) => names.map((name) => `packages/server/test/${name}.test.ts`)
 const endToEnd = (...names) => names.map((name) => `test/${name}.test.ts`)
@@ -146,7 +149,9 @@ export function shortScope({ hash, changed } = thisCommit()) {
     return some[turn % some.length]
   })
   const all = [...ONLY_ALL, ...IN_TURNS.flat()]
-  const changedTests = all.filter((file) => changed.includes(file) && !chosen.includes(file))
+  const changedTests = all.filter(
+    (file) => changed.includes(file) && !chosen.includes(file) && !TOO_LONG.includes(file),
+  )
   const played = changedTests.length > MAX_CHANGED_TESTS ? chosen : [...chosen, ...changedTests]
   return { left: all.filter((file) => !played.includes(file)), chosen: played, turn: String(part) }
 }
